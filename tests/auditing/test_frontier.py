@@ -20,6 +20,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import sfumato
 from html_page import Page
 from sfumato import Frontier, frontier
+from sfumato.attack import wilson_interval
 from sfumato.errors import InputError, ParameterError
 from sfumato.progress import QuietReporter
 from sfumato.report.frontier_row import FAMILIES
@@ -226,6 +227,17 @@ def test_the_worst_subgroup_pays_most(found):
         }
         assert change.value == pytest.approx(min(paid.values())) and paid[part.group] == min(paid.values())
     assert found.worst_subgroup("no protection") is None
+
+
+def test_subgroups_of_one_split_have_intervals_over_its_records():
+    X, y = people()
+    measured = frontier(X, y, tree(), {"k-release": [20]}, subgroups="region", n_splits=1, attacks="none")
+    for row in measured.rows:
+        assert len(row.subgroups) > 1
+        for part in row.subgroups:
+            low, high = part.utility.interval
+            assert (low, high) == wilson_interval(round(part.utility.value * part.n_records), part.n_records)
+            assert low < part.utility.value < high
 
 
 def test_subgroups_add_up_to_all(found):

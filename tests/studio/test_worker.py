@@ -4,6 +4,7 @@
 import asyncio
 import html
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,12 +168,17 @@ def test_a_preview_is_drawn_while_the_counting_process_is_put_to_rest(visit: Vis
         looked_at(studio)
         for _ in range(3):
             studio.count_again()
-            name = studio.draw()
+            name = studio.draw("preview")
             await asyncio.sleep(0)  # the preview waits for its turn
             studio._rest()
             found: list[Any] = []
-            await until(lambda name=name, found=found: found.append(studio.drawn(name)[1]) or found[-1] is not None)
-            assert len(found[-1]) == 20 and studio.drawn(name) == (False, None)
+
+            def is_drawn(name: str = name, found: list[Any] = found) -> bool:
+                found.append(studio.drawn("preview", name)[1])
+                return found[-1] is not None
+
+            await until(is_drawn)
+            assert len(found[-1]["rows"]) == 20 and studio.drawn("preview", name) == (False, None)
 
     visit(story)
 
@@ -189,13 +195,13 @@ def test_a_large_table_is_not_held_beside_a_job(visit: Visit, monkeypatch: pytes
         studio.judge()
         assert studio.waits_for_job
         studio.count_again()
-        name = studio.draw()
-        assert not await seen(lambda: studio._counter.is_running or studio.drawn(name)[1], 1.0)
+        name = studio.draw("preview")
+        assert not await seen(lambda: studio._counter.is_running or studio.drawn("preview", name)[1], 1.0)
         await visitor.enter()
         assert "after the job" in (await visitor.get("/roles")).text
         await studio.jobs.cancel()
         await until(lambda: studio.alone(project.rewritten)[0])
-        await until(lambda: studio.drawn(name)[1] is not None)
+        await until(lambda: studio.drawn("preview", name)[1] is not None)
 
     visit(story)
 
@@ -293,6 +299,27 @@ def test_the_group_of_one_person_is_counted_right() -> None:
         {"age": [2, 2, 2, 5, 5, 5], "job": pa.array(["a", "a", "a", None, None, None]).dictionary_encode()}
     )
     found = [_group_of_one(before, after, ["age", "job"], seed) for seed in range(12)]
-    assert {size for size, _ in found} == {3}
-    assert {tuple(values.items()) for _, values in found} == {(("age", 3), ("job", 2)), (("age", 3), ("job", 3))}
-    assert _group_of_one(before, after.slice(1), ["age"], 0) == (None, {})
+    groups = {(str(group.before["job"].to_pylist()), str(group.after)) for group in found if group is not None}
+    assert groups == {
+        ("['a', 'b', 'a']", "{'age': '2', 'job': 'a'}"), ("['a', 'c', None]", "{'age': '5', 'job': None}"),
+    }  # fmt: skip
+    assert _group_of_one(before, after.slice(1), ["age"], 0) is None
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
+def test_the_group_that_is_shown_is_a_group_of_the_release(folder: Path) -> None:
+    path = folder / "policy.toml"
+    text = re.sub(r"^representative = .*", 'representative = "median"', random_policy(3), flags=re.MULTILINE)
+    path.write_text(text, encoding="utf-8")
+    names = list(Policy.read(path).get("columns", "quasi_identifiers"))
+    told = told_by("group", file=str(folder / "people.csv"), policy=str(path), k=25)[-1]
+    assert told["kind"] == "group" and told["size"] >= 25 and [one["name"] for one in told["columns"]] == names
+    for one in told["columns"]:
+        assert one["n"] >= len(one["before"]) and all(n >= 1 for _, n in one["before"])
+        if one["n"] == len(one["before"]):
+            assert sum(n for _, n in one["before"]) == told["size"]
+    path.write_text(re.sub(r"^k = \d+", "k = 25", text, flags=re.MULTILINE), encoding="utf-8")
+    released = run(path).release
+    shown = {one["name"]: one["after"] for one in told["columns"]}
+    rows = [{name: str(row[name]) for name in names} for row in released.select(names).to_pylist()]
+    assert rows.count(shown) == told["size"]

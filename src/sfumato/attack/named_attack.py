@@ -11,6 +11,9 @@ Level = Literal["none", "quick", "standard", "full"]
 LEVELS: tuple[str, ...] = get_args(Level)
 """Levels of an audit, from no attacks to all attacks of the papers."""
 
+NEED_TORCH = ("network",)
+"""Names of the attacks that need torch, to be read without importing them."""
+
 CONFIDENCE = 0.95
 """Confidence of the intervals in audits: the default of every attack."""
 

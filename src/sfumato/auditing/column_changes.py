@@ -331,6 +331,8 @@ def _sentence(
     if is_label:
         return f"Exact values became ranges or sets; {_detail(loss)}."
     assert n_after is not None
+    if n_after == 1 < n_before:  # whatever the penalty is, which weighs values by their number
+        return f"All detail is lost: {_became(n_before, n_after)}."
     if loss < 0.005:
         return f"Nearly all detail is kept: the groups hardly mix its values ({_became(n_before, n_after)})."
     return f"{_detail(loss)[0].upper()}{_detail(loss)[1:]}: {_became(n_before, n_after)}."

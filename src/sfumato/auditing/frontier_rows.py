@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.attack.membership import NEED_SHADOWS
 from sfumato.attack.membership_metrics import area_under_curve
+from sfumato.attack.result import wilson_interval
 from sfumato.attack.shadows import with_seeds
 from sfumato.auditing.attacks import Effort
 from sfumato.auditing.frontier_attacks import Attacked, AttackedSplit, combined_attacks, run_attacks
@@ -266,6 +267,13 @@ def _of_subgroups(
 
 
 def _subgroups(setting: Setting, parts: Sequence[_Part]) -> tuple[FrontierSubgroup, ...]:
+    """Return how each subgroup fares; of a single split, accuracies with their interval over its records."""
+    is_one_share = len(parts) == 1 and setting.classes is not None
+
+    def share(n_records: int, value: float) -> Estimate:
+        within = [wilson_interval(round(value * n_records), n_records, setting.confidence)]
+        return Estimate.of([value], setting.test_over_train, setting.confidence, within, is_share=True)
+
     def estimate(values: Sequence[float | None]) -> Estimate | None:
         known = [value for value in values if value is not None]
         return Estimate.of(known, setting.test_over_train, setting.confidence) if known else None
@@ -273,7 +281,7 @@ def _subgroups(setting: Setting, parts: Sequence[_Part]) -> tuple[FrontierSubgro
     found = []
     for column, group in parts[0].subgroups:
         of_splits = [part.subgroups[column, group] for part in parts]
-        utility = estimate([one[1] for one in of_splits])
+        utility = share(*of_splits[0][:2]) if is_one_share else estimate([one[1] for one in of_splits])
         assert utility is not None
         area = estimate([one[2] for one in of_splits])
         found.append(FrontierSubgroup(column, group, sum(one[0] for one in of_splits), utility, area))

@@ -116,7 +116,7 @@ def sweep_minimizers(
                 generalization = judge.told(minimizer, setting, sample, buckets)
                 points.append(judge.point(type(minimizer).__name__, setting, generalization))
         left_out = {sample.names[place]: why for place, why in sample.left_out.items()}
-    return MinimizerSweep(tuple(points), judge.personal, limits.required, left_out)
+    return MinimizerSweep(tuple(points), judge.personal, limits.required, left_out, len(parts[2][1]))
 
 
 def coarsest_generalization(

@@ -72,6 +72,8 @@ class MinimizerSweep:
         The attributes that must be collected; other points are not chosen.
     left_out : dict of str to str
         Attributes that were not looked at, and why: forbidden, or screened.
+    n_test : int
+        Records of the test part.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class MinimizerSweep:
     personal: tuple[str, ...]
     required: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
+    n_test: int = 0
 
     @property
     def minimizers(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.anonymize import METHODS
 from sfumato.anonymize.method import FACTS, MethodFacts
 from sfumato.attack import ATTACKS
+from sfumato.attack.named_attack import NEED_TORCH
 from sfumato.backends.duckdb.address import is_address, parse_address
 from sfumato.errors import ParameterError, named
 from sfumato.policy import criteria as criteria_of_policy
@@ -386,8 +387,8 @@ def _check_attacks_can_run(policy: Policy) -> None:
             "Set level under [audit] to quick, standard or full."
         )
     if find_spec("torch") is None:
-        facts = [ATTACKS[name].facts for name in ATTACKS if name not in policy.get("audit", "leave_out")]
-        if lost := [own.name for own in facts if "torch" in own.needs and own.runs_at(level)]:
+        wanted = [name for name in NEED_TORCH if name not in policy.get("audit", "leave_out")]
+        if lost := [name for name in wanted if ATTACKS[name].facts.runs_at(level)]:
             raise ParameterError(
                 f"{bound} without torch, which the attack {lost[0]} needs: expected every attack of the level to run. "
                 f"Install it with pip install 'sfumato[neural]', or write leave_out = {toml(lost)} under [audit]."

@@ -100,10 +100,12 @@ def words_of(name: str) -> list[str]:
     --------
     >>> words_of("householdId"), words_of("E-Mail (privat)")
     (['household', 'id'], ['e', 'mail', 'privat'])
+    >>> words_of("Straße")
+    ['strasse']
     """
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain)
-    return re.findall(r"[a-z0-9]+", plain.lower())
+    return re.findall(r"[a-z0-9]+", plain.casefold())  # which makes ss of the German sharp s
 
 
 def _matches(words: list[str], listed: frozenset[str]) -> bool:

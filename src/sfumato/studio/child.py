@@ -15,14 +15,19 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 SMALLEST_SHOWN = 10
 """Counts of fewer records are masked on the screens that come before a policy says k."""
 MOST_PREVIEWED = 20
+_MOST_VALUES = 8  # of a column, in one person's group
 _MOST_CLASSES = 20  # of a column that may be what a model predicts
+
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 Tell = Callable[..., None]
 
@@ -73,13 +78,18 @@ class Worker:
 
     # -- the table ---------------------------------------------------------------------------------------------------
 
-    def look(self, tell: Tell, *, file: str, policy: str | None, policy_file: str) -> None:
-        """Read a table and tell what is in it; then the suggested roles, with a first policy if there is none."""
+    def look(
+        self, tell: Tell, *, file: str, policy: str | None, policy_file: str, reading: dict[str, str] | None = None
+    ) -> None:
+        """Read a table and tell what is in it; then the suggested roles, with a first policy if there is none.
+
+        Without a policy, `reading` may say how a CSV file is written, as under [data] of a policy.
+        """
         reporter = ToldReporter(tell)
         # Packages that the counts need take seconds to load: meanwhile, the table is read.
         loading = threading.Thread(target=_load_counts, daemon=True)
         loading.start()
-        table = self._read(reporter, file, policy)
+        table = self._read(reporter, file, policy, reading or {})
         tell("facts", facts=_facts(table, Path(file)))
         loading.join()
         from sfumato.policy import Policy, suggest_roles, write_policy
@@ -91,15 +101,17 @@ class Worker:
             else:
                 target = _first_target(table)
                 relative = Path(os.path.relpath(file, Path(policy_file).parent))
-                text, roles = write_policy(table, file=relative, target=target)
+                text, roles = write_policy(table, file=relative, target=target, reading=reading)
         suggested = [
             {"name": one.name, "role": one.role, "reason": one.reason, "special": one.special, "code": one.code}
             for one in roles
         ]
         tell("suggested", roles=suggested, target=target, policy=text)
 
-    def _read(self, reporter: ToldReporter, file: str, policy: str | None) -> Any:
-        """Return the table, read once: as the policy says, or as it looks."""
+    def _read(
+        self, reporter: ToldReporter, file: str, policy: str | None, reading: Mapping[str, str] = NO_SETTINGS
+    ) -> Any:
+        """Return the table, read once: as the policy says, or else as `reading` says, or as it looks."""
         from sfumato.auditing.policy_tables import read_source
         from sfumato.files.table_file import ReadingOptions, read_file
         from sfumato.policy import Policy
@@ -108,8 +120,12 @@ class Worker:
             if policy is not None:
                 self._table = read_source(reporter, Policy.read(policy)).table
             else:
+                said = {name: value == "yes" if name == "header" else value for name, value in reading.items()}
                 with reporter.step(f"reading {Path(file).name}"):
-                    self._table = read_file(Path(file), ReadingOptions(), keep_types=False).table
+                    found = read_file(Path(file), ReadingOptions(**said), keep_types=False)  # type: ignore[arg-type]
+                for sentence in found.notes:
+                    reporter.note(sentence)
+                self._table = found.table
         return self._table
 
     def count(self, tell: Tell, *, file: str, policy: str, columns: list[str]) -> None:
@@ -127,7 +143,7 @@ class Worker:
         n = min(MOST_PREVIEWED, table.num_rows)
         drawn = np.random.default_rng().choice(table.num_rows, n, replace=False)
         rows, names = table.take(drawn).to_pylist(), table.column_names
-        tell("preview", rows=[[None if row[name] is None else str(row[name]) for name in names] for row in rows])
+        tell("preview", rows=[[_as_text(row[name]) for name in names] for row in rows])
 
     # -- measuring ---------------------------------------------------------------------------------------------------
 
@@ -169,12 +185,34 @@ class Worker:
                 _, release, _ = release_all(QuietReporter(), with_k)
                 found = described_columns(with_k, release)
             rewritten = [one for one in found if one.role == "quasi-identifier"]
-            size, values = _group_of_one(with_k.table, release.table, [one.name for one in rewritten], own_seed)
+            group = _group_of_one(with_k.table, release.table, [one.name for one in rewritten], own_seed)
+            size = None if group is None else group.before.num_rows
+            values = {} if group is None else {name: len(group.before.column(name).unique()) for name in group.after}
             columns = [
                 {"name": one.name, "loss": one.loss, "sentence": one.sentence, "values": values.get(one.name)}
                 for one in rewritten
             ]
             tell("columns", k=k, size=size, columns=columns)
+
+    def group(self, tell: Tell, *, file: str, policy: str, k: int) -> None:
+        """Tell the values of one person's group, before and after. They are shown once and kept nowhere."""
+        from sfumato.auditing.pipeline import release_all
+        from sfumato.auditing.policy_job import open_job
+        from sfumato.policy import Policy
+        from sfumato.progress import QuietReporter
+
+        self._table = None  # the job reads its own
+        own = Policy.read(policy)
+        job = open_job(QuietReporter(), own).with_settings("method", k=k)
+        _, release, _ = release_all(QuietReporter(), job)
+        found = _group_of_one(job.table, release.table, list(job.method.quasi_identifiers), own.get("method", "seed"))
+        columns = []
+        if found is not None:
+            columns = [
+                {"name": name, **_values_of(found.before.column(name)), "after": after}
+                for name, after in found.after.items()
+            ]
+        tell("group", k=k, size=None if found is None else found.before.num_rows, columns=columns)
 
     # -- releasing ---------------------------------------------------------------------------------------------------
 
@@ -211,6 +249,7 @@ class Worker:
         self, tell: Tell, *, policy: str, losses: list[float], document: str | None, form: str | None, force: bool
     ) -> None:
         """Learn forms as ``sfumato minimize`` does, one for each loss; write that of the first loss if asked to."""
+        from sfumato.attack.result import wilson_interval
         from sfumato.auditing.minimize_files import Exports, MinimizeSettings, Words, minimize_table, write_exports
         from sfumato.auditing.policy_tables import read_source
         from sfumato.files.publishing import check_output
@@ -234,10 +273,12 @@ class Worker:
             write_exports(learned, source, exports)
             tell("written", files=[path.name for path in exports.paths().values()])
             return
+        n_test = learned.swept.n_test
         for loss in losses:
             point = learned.swept.coarsest(loss)
             tell(
-                "form", loss=loss, error=point.test_error, risk=point.test_risk, certified=point.certified_risk,
+                "form", loss=loss, error=point.test_error, risk=point.test_risk, n_test=n_test,
+                interval=wilson_interval(round(point.test_error * n_test), n_test), certified=point.certified_risk,
                 full_error=learned.swept.limits[0].test_error, base_risk=learned.swept.limits[1].test_risk,
                 wanted=list(learned.swept.personal),
                 questions=[
@@ -299,10 +340,26 @@ def _facts(table: Any, file: Path) -> dict[str, Any]:
     }
 
 
-def _group_of_one(original: Any, released: Any, names: list[str], seed: int) -> tuple[int | None, dict[str, int]]:
-    """Return the size of the group of one person, drawn by a seed, and how many values each column had in it.
+@dataclass(frozen=True)
+class _Group:
+    """The group of one person.
 
-    With suppressed records, rows do not correspond, and there is nothing to tell.
+    Attributes
+    ----------
+    before : pyarrow.Table
+        The original records of its members.
+    after : dict of str to (str or None)
+        The value of each column that all of them have in the release.
+    """
+
+    before: Any
+    after: dict[str, str | None]
+
+
+def _group_of_one(original: Any, released: Any, names: list[str], seed: int) -> _Group | None:
+    """Return the group of one person, drawn by a seed.
+
+    With suppressed records, rows do not correspond, and there is none.
     """
     import numpy as np
     import pyarrow as pa
@@ -310,17 +367,34 @@ def _group_of_one(original: Any, released: Any, names: list[str], seed: int) -> 
 
     shown = [name for name in names if name in released.column_names]
     if released.num_rows != original.num_rows or not shown:
-        return None, {}
+        return None
     person = int(np.random.default_rng(seed).integers(released.num_rows))
-    is_member = pa.chunked_array([np.ones(released.num_rows, bool)])
+    is_member, after = pa.chunked_array([np.ones(released.num_rows, bool)]), {}
     for name in shown:
         column = released.column(name)
         column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         own = column[person]
         same = pc.equal(column, own).fill_null(False) if own.is_valid else column.is_null()
         is_member = pc.and_(is_member, same)
-    group = original.select(shown).filter(is_member)
-    return group.num_rows, {name: len(group.column(name).unique()) for name in shown}
+        after[name] = _as_text(own.as_py())
+    return _Group(original.select(shown).filter(is_member), after)
+
+
+def _values_of(column: Any) -> dict[str, Any]:
+    """Return the most frequent values of a column and their counts, how many there are, and the ends of numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    counted = sorted(column.value_counts().to_pylist(), key=lambda one: -one["counts"])
+    before = [(_as_text(one["values"]), one["counts"]) for one in counted]
+    ends = None
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        ends = [_as_text(end) for end in pc.min_max(column).as_py().values()]
+    return {"before": before[:_MOST_VALUES], "n": len(before), "ends": ends}
+
+
+def _as_text(value: Any) -> str | None:
+    return None if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _masked(n: int) -> int | None:
@@ -368,25 +442,17 @@ def main() -> None:
 
 
 def _do(worker: Worker, tell: Tell, name: str, arguments: dict[str, Any]) -> None:
-    """Do one task and tell how it ended; the text of a foreign error may hold values, so only its kind is told."""
-    from sfumato.errors import MissingExtraError, SfumatoError
-    from sfumato.policy.setting_names import with_keys
+    """Do one task and tell how it ended."""
+    from sfumato.studio.failures import why_of
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the library tells the reporter
             getattr(worker, name)(tell, **arguments)
         tell("done")
-    except SfumatoError as error:
-        tell("failed", why="sentence", sentence=with_keys(error.sentence))
-    except MissingExtraError as error:
-        tell("failed", why="sentence", sentence=str(error))
-    except MemoryError:
-        tell("failed", why="memory", sentence="")
-    except OSError as error:
-        tell("failed", why="sentence", sentence=error.strerror or "input/output error")
     except Exception as error:
-        tell("failed", why="unexpected", sentence=type(error).__name__)
+        why, sentence = why_of(error)
+        tell("failed", why=why, sentence=sentence)
 
 
 if __name__ == "__main__":

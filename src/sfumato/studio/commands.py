@@ -54,7 +54,8 @@ def commands(studio: Studio, screen: str, asked: Mapping[str, str]) -> list[str]
         return [said("frontier", policy, **numbers, public=public, splits=N_SPLITS)]
     if screen == "compare":
         numbers = {way.family.replace("-", "_"): [f"{way.number:g}"] for way in ways(studio)}
-        return [said("frontier", policy, **numbers, splits=N_SPLITS)]
+        public = studio.public if "epsilon" in numbers else None
+        return [said("frontier", policy, **numbers, public=public, splits=N_SPLITS)]
     if screen == "release":
         pack = {"for": QUESTIONNAIRES, "output": beside(studio.pack)}
         return [f"{said('run', policy)} && {said('evidence', policy, **pack)}"]

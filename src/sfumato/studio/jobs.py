@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sfumato.studio.failures import why_of
+
 _SECONDS_TO_END = 5.0
 _LONGEST_LINE = 1 << 26  # bytes of a message: an audit, or the facts of a table with thousands of columns
 
@@ -120,6 +122,10 @@ class Job:
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
 
+    def fail(self, why: str, sentence: str) -> None:
+        """Note that it failed, and why."""
+        self.state, self.why, self.sentence = "failed", why, sentence
+
     @property
     def left(self) -> float | None:
         """Seconds that the rest will take; None before one point is measured."""
@@ -189,13 +195,15 @@ class Jobs:
                 elif kind == "note":
                     job.notes.append((message["sentence"], message["is_warning"]))
                 elif kind == "failed":
-                    job.state, job.why, job.sentence = "failed", message["why"], message["sentence"]
+                    job.fail(message["why"], message["sentence"])
                 elif kind == "done":
                     job.state = "done"
                 elif on_message(message):
                     job.n_done += 1
                     self._publish("point")
                 self._publish("job")
+        except Exception as error:  # what it told cannot be kept: the disk is full
+            job.fail(*why_of(error))
         finally:
             job.seconds = time.monotonic() - job.began
             await child.end()

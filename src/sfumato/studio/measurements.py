@@ -59,7 +59,36 @@ def row_of(document: Mapping[str, Any] | None) -> FrontierRow | None:
 
 
 def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
-    """Return the curves over the stops of a tab, and everything that is said at each stop."""
+    """Return the curves over the stops of a tab, everything that is said at each stop, and one person's group."""
+    is_drawing, group = studio.drawn("group", asked.get("drawn"))
+    values: View = {
+        "is_drawing": is_drawing,
+        "drawing": t("table.drawing_later" if studio.waits_for_job else "frontier.group_drawing"),
+        "drawn": asked.get("drawn", ""),
+        "group": None if group is None else _group(t, group),
+        # Shown once: a page that loads itself again would take it away.
+        **({} if group is None else {"is_busy": False}),
+    }
+    return {**_curves(studio, t, asked), **values}
+
+
+def _group(t: Words, found: Mapping[str, Any]) -> View:
+    """Return the values of one person's group, before and after."""
+    rows = []
+    for one in found["columns"]:
+        none = t("table.no_value")
+        said = ", ".join(f"{none if value is None else value} ({t.number(n)})" for value, n in one["before"])
+        if more := one["n"] - len(one["before"]):
+            said = f"{said} {t('frontier.group_more', n=more)}"
+            if one["ends"] is not None:
+                said = t("frontier.group_range", n=one["n"], low=one["ends"][0], high=one["ends"][1])
+        rows.append({"name": one["name"], "before": said, "after": none if one["after"] is None else one["after"]})
+    size = found["size"]
+    caption = t("frontier.group_none") if size is None else t("frontier.group_caption", k=found["k"], n=size)
+    return {"caption": caption, "rows": rows}
+
+
+def _curves(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     by = curve_of(asked)
     curve, sign = CURVES[by], t(f"frontier.sign_{by}")
     reason = why_not(studio, t)
@@ -69,11 +98,12 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         return {
             "by": by, "tabs": list(CURVES), "why_not": None, "needs_public": _public(studio), "n_missing": 0,
             "public": studio.public.name, "n_measured": 0, "lead": t("frontier.lead_empty"), "columns": [],
+            "at": 0, "stops": curve.stops,
         }  # fmt: skip
     stops = curve.stops
     base: View = {
         "by": by, "tabs": list(CURVES), "sign": sign, "needs_public": None, "setting": curve.setting,
-        "why_not": reason, "stops": stops, "lead": t("frontier.lead_empty"), "columns": [],
+        "why_not": reason, "stops": stops, "at": 0, "lead": t("frontier.lead_empty"), "columns": [],
     }  # fmt: skip
     if reason is not None:
         return {**base, "n_missing": 0, "n_measured": 0}
@@ -128,9 +158,10 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     if any(one is not None for one in secret):
         values = [percent(t, None if one is None else one.rate) for one in secret]
         limits = [
-            t("frontier.bound", bound=t.percent(value)) if value is not None else t("frontier.no_bound")
-            for value in bound
-        ]
+            t("frontier.no_bound", sure=_interval(t, None if one is None else one.rate)) if value is None
+            else t("frontier.bound", sure=_interval(t, None if one is None else one.rate), bound=t.percent(value))
+            for one, value in zip(secret, bound, strict=True)
+        ]  # fmt: skip
         readout.append({"title": t("frontier.secret", column=column or ""), "said": values, "notes": limits})
     notes = [
         t("frontier.measured_only", sure=_interval(t, rate)) if most is None
@@ -159,15 +190,31 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
             t("frontier.used" if stop == used else "frontier.use", by=sign, stop=name)
             for stop, name in zip(stops, names, strict=True)
         ],
-        "numbers": {
-            "names": [t("frontier.model"), t("frontier.member"), t("frontier.seconds")],
-            "rows": [
-                (name, model, other, "" if row is None else t.number(row.seconds, 1))
-                for name, model, other, row in zip(names, said, told, rows, strict=True)
-            ],
-        },
+        "numbers": _numbers(t, names, rows, column),
         "columns": columns,
     }
+
+
+def _numbers(t: Words, names: Sequence[str], rows: Sequence[FrontierRow | None], secret: str | None) -> View:
+    """Return what was measured at each stop as a table, each number with its interval."""
+    found = []
+    for name, row in zip(names, rows, strict=True):
+        told = {goal: attack_of(row, goal) for goal in ("attribute", "membership")}
+        cells = [_with_interval(t, None if row is None else row.best)]
+        if secret is not None:
+            cells.append(_with_interval(t, None if told["attribute"] is None else told["attribute"].rate))
+            cells.append("-" if row is None or row.certificate is None else t.percent(row.certificate.upper))
+        cells.append(_with_interval(t, None if told["membership"] is None else told["membership"].rate))
+        found.append((name, *cells, "" if row is None else t.number(row.seconds, 1)))
+    of_secret = [] if secret is None else [t("frontier.secret", column=secret), t("terms.atmost")]
+    return {"names": [t("frontier.model"), *of_secret, t("frontier.member"), t("frontier.seconds")], "rows": found}
+
+
+def _with_interval(t: Words, estimate: Estimate | None) -> str:
+    if estimate is None or estimate.interval is None:
+        return percent(t, estimate)
+    low, high = estimate.interval
+    return f"{t.percent(estimate.value)} [{t.percent(low)}; {t.percent(high)}]"
 
 
 def curve_of(asked: Mapping[str, str]) -> str:
@@ -232,11 +279,16 @@ def percent(t: Words, estimate: Estimate | None) -> str:
     return "-" if estimate is None else t.percent(estimate.value)
 
 
-def _interval(t: Words, estimate: Estimate | None) -> str:
-    if estimate is None or estimate.interval is None:
+def interval(t: Words, ends: tuple[float, float] | None) -> str:
+    """Return a confidence interval in words."""
+    if ends is None:
         return t("frontier.no_interval")
-    low, high = estimate.interval
+    low, high = ends
     return t("frontier.interval", low=t.percent(low), high=t.percent(high))
+
+
+def _interval(t: Words, estimate: Estimate | None) -> str:
+    return interval(t, None if estimate is None else estimate.interval)
 
 
 def _frontier_lead(
@@ -308,29 +360,34 @@ class Way:
     row : FrontierRow or None
     raw : FrontierRow or None
         The unprotected model of the same splits.
-    use : (str, int) or None
-        The setting of the policy that does it.
+    settings : dict of str to (int or None), or None
+        Under [method] of a policy that does it; None: no policy does.
     """
 
     family: str
     number: float
     row: FrontierRow | None
     raw: FrontierRow | None
-    use: tuple[str, int] | None = None
+    settings: dict[str, int | None] | None = None
 
 
 def ways(studio: Studio) -> list[Way]:
     """Return the ways to protect the open table."""
     project = opened(studio)
     k, diversity = project.policy.get("method", "k"), project.policy.get("method", "l") or 3
-    wanted: list[tuple[str, float, tuple[str, int] | None]] = [("k-release", k, ("k", k)), ("k", k, None)]
+    wanted: list[tuple[str, float, dict[str, int | None] | None]] = [
+        ("k-release", k, {"k": k, "l": None}),
+        ("k", k, None),
+    ]
     if project.policy.get("columns", "sensitive"):
-        wanted += [("l", diversity, ("l", diversity)), ("anatomy", diversity, None)]
+        wanted += [("l", diversity, {"k": k, "l": diversity}), ("anatomy", diversity, None)]
     wanted.append(("buckets", 50, None))
+    if studio.public.is_file():
+        wanted.append(("epsilon", 1, None))
     found = []
-    for family, number, use in wanted:
+    for family, number, settings in wanted:
         points = studio.points(family)
-        found.append(Way(family, number, row_of(points["rows"].get(f"{number:g}")), row_of(points["raw"]), use))
+        found.append(Way(family, number, row_of(points["rows"].get(f"{number:g}")), row_of(points["raw"]), settings))
     return found
 
 
@@ -343,17 +400,27 @@ def compare(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     used = "l" if policy.get("method", "l") else "k-release"
     every = ways(studio)
     measured = [way for way in every if way.row is not None]
-    shown = [_shown_way(t, way, is_used=way.family == used) for way in every]
-    bounds = []
+    shown = [
+        {**_shown_way(t, way, is_used=way.family == used), "is_measuring": studio.measures(way.family)} for way in every
+    ]
+    k, n_columns = policy.get("method", "k"), len(opened(studio).rewritten)
+    odds = {"value": t("frontier.odds", k=k), "note": t("frontier.odds_hint", n=n_columns)}
+    bounds = [{"title": t("frontier.picking"), **odds}]
     for way in measured:
         assert way.row is not None
         if way.row.certificate is not None:
             own = way.row.certificate
             bounds.append(
-                {"title": t(f"compare.{way.family}", n=int(way.number)),
+                {"title": f"{t(f'compare.{way.family}', n=int(way.number))}: {t('compare.secret')}",
                  "value": t("frontier.at_most", value=t.percent(own.upper)),
                  "note": t("compare.bound_note", column=own.secret, base=t.percent(own.baseline))}
             )  # fmt: skip
+        if way.row.limit is not None:
+            bounds.append(
+                {"title": f"{t(f'compare.{way.family}', n=int(way.number))}: {t('compare.member')}",
+                 "value": t("frontier.at_most", value=t.percent(way.row.limit)), "note": t("compare.limit_note")}
+            )  # fmt: skip
+    bounds.append({"title": t("frontier.member"), "value": t("compare.none"), "note": t("compare.member_note")})
     raw = next((way.raw.best for way in measured if way.raw is not None and way.raw.best is not None), None)
     payers = next((way for way in measured if way.family == used and way.row is not None and way.row.subgroups), None)
     return {
@@ -382,7 +449,7 @@ def _shown_way(t: Words, way: Way, *, is_used: bool) -> View:
         "hint": t(f"compare.{way.family.replace('-', '_')}_hint"),
         "is_used": is_used,
         "is_measured": row is not None,
-        "use": way.use,
+        "can_be_used": way.settings is not None,
         "model": None if row is None else cell(row.best, "keep"),
         "member": None if attacks["membership"] is None else cell(attacks["membership"].rate, "risk"),
         "secret": None if attacks["attribute"] is None else cell(attacks["attribute"].rate, "risk"),
@@ -404,6 +471,8 @@ def _payers(t: Words, way: Way) -> list[View]:
         is_loss = after is not None and earlier is not None and after[1] < earlier[0]
         is_gain = after is not None and earlier is not None and after[0] > earlier[1]
         sure = t("compare.loss") if is_loss else t("compare.gain") if is_gain else t("compare.chance")
+        if after is None or earlier is None:
+            sure = t("frontier.no_interval")
         found.append(
             {
                 "group": one.group,
@@ -411,6 +480,9 @@ def _payers(t: Words, way: Way) -> list[View]:
                 "n": t.number(one.n_records),
                 "change": t.points(change),
                 "sure": sure,
+                "before": t.percent(raw.value),
+                "after": t.percent(one.utility.value),
+                "interval": _interval(t, one.utility),
             }
         )
     return sorted(found, key=lambda one: str(one["column"]))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.studio import charts
@@ -11,6 +11,7 @@ from sfumato.studio.measurements import (
     View,
     attack_of,
     figure,
+    interval,
     opened,
     percent,
     reference_of,
@@ -40,17 +41,18 @@ def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     names = [t.percent(loss) for loss in LOSSES]
     right = [1 - one["error"] for one in found]
     has_risk = bool(found[0]["wanted"])
-    lines: list[tuple[str, Any, list[float | None], list[float | None], float]] = [
-        ("model", "keep", [*right], [None] * len(found), 1 - found[0]["full_error"])
+    sure = [(1 - one["interval"][1], 1 - one["interval"][0]) for one in found]
+    none: list[None] = [None] * len(found)
+    lines: list[tuple[str, Any, Sequence[float | None], Sequence[float | None], Sequence[Any], float]] = [
+        ("model", "keep", right, none, sure, 1 - found[0]["full_error"])
     ]
     if has_risk:
-        lines.append(
-            ("risk", "risk", [one["risk"] for one in found], [one["certified"] for one in found], found[0]["base_risk"])
-        )
+        risks, bounds = [one["risk"] for one in found], [one["certified"] for one in found]
+        lines.append(("risk", "risk", risks, bounds, none, found[0]["base_risk"]))
     figures = []
-    for what, kind, values, bounds, reference in lines:
+    for what, kind, values, bounds, intervals, reference in lines:
         said = ["" if value is None else t.percent(value) for value in values]
-        drawn = [charts.Line(values, [None] * len(values), said)]
+        drawn = [charts.Line(values, intervals, said)]
         if any(bound is not None for bound in bounds):
             most = ["" if bound is None else t("frontier.at_most", value=t.percent(bound)) for bound in bounds]
             drawn.insert(0, charts.Line(bounds, [None] * len(bounds), most))
@@ -65,8 +67,8 @@ def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     n_questions = len(found[0]["questions"])
     n_asked = [sum(bool(question["answers"]) for question in one["questions"]) for one in found]
     says = [
-        t("minimize.says", loss=name, n=n, all=n_questions, model=t.percent(value))
-        for name, n, value in zip(names, n_asked, right, strict=True)
+        t("minimize.says", loss=name, n=n, all=n_questions, model=t.percent(value), sure=interval(t, ends))
+        for name, n, value, ends in zip(names, n_asked, right, sure, strict=True)
     ]
     leads = [t("minimize.lead", loss=name, n=n, all=n_questions) for name, n in zip(names, n_asked, strict=True)]
     columns = ", ".join(found[0]["wanted"])

@@ -152,8 +152,11 @@ class Project:
 
     @property
     def state_of_file(self) -> list[int]:
-        """Which says whether the table is still the one that was looked at."""
-        found = self.file.stat()
+        """Which says whether the table is still the one that was looked at; empty if it is gone."""
+        try:
+            found = self.file.stat()
+        except OSError:
+            return []
         return [found.st_size, found.st_mtime_ns]
 
     def key(self, **measured: Any) -> str:
@@ -251,9 +254,9 @@ class Project:
             path.write_text(text, encoding="utf-8")
         with unfinished(self.policy_file) as [path]:
             path.write_text(text, encoding="utf-8")
-        version = Version(number, _now(), what, about, before, chosen or {}, confirmed or {})
-        self.versions.append(version)
-        self.keep("history", [asdict(one) for one in self.versions])
+        versions = [*self.versions, Version(number, _now(), what, about, before, chosen or {}, confirmed or {})]
+        self.keep("history", [asdict(one) for one in versions])
+        self.versions = versions  # last: what could not be written did not happen
         self._policy, self._read_at = Policy.read(self.policy_file), self._state()
 
     # -- the folder --------------------------------------------------------------------------------------------------

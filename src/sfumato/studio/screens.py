@@ -21,6 +21,13 @@ from sfumato.studio.texts import Words
 OUTPUTS = ("release", "artifact", "publication", "report", "audit")
 """Files that running a policy writes, by their names under [data]."""
 QUESTIONS = ("purpose", "recipient", "access", "population", "reviewer", "review_by")
+READING: Mapping[str, tuple[str, ...]] = {
+    "separator": (",", ";", "tab", "|", "blanks"),
+    "decimal": (".", ","),
+    "encoding": ("utf-8", "cp1252", "latin-1", "utf-16", "cp437", "cp850", "mac-roman"),
+    "header": ("yes", "no"),
+}
+"""Settings of a CSV file under [data], and what the screen offers for each."""
 _BEGINS = {"minimize": 0.01, "anatomize": 3}  # the stops that sliders begin with
 _MORE_TO_CONFIRM = ("rewrite", "protect", "drop")
 
@@ -91,7 +98,12 @@ def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     """Return what is in the table."""
     facts = studio.facts
     if facts is None:
-        return {"lead": t("table.lead_reading"), "facts": None, "notes": []}
+        is_failed = studio.looking is not None and studio.looking.state == "failed"
+        can_differ = is_failed and studio.project is not None and not studio.project.has_policy
+        return {
+            "lead": t("table.lead_failed" if is_failed else "table.lead_reading"), "facts": None, "notes": [],
+            "reading": READING if can_differ and ".csv" in studio.project.file.suffixes else None,
+        }  # fmt: skip
     special = {one["name"]: one["special"] for one in studio.suggested or [] if one["special"] is not None}
     identifiers = {one["name"]: one["reason"] for one in studio.suggested or [] if one["role"] == "identifier"}
     project = studio.project
@@ -107,7 +119,7 @@ def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         elif column["is_near_unique"] or (column["alone"] or 0) > facts["n_records"] / 4:
             text = t("table.near_unique", share=t.percent((column["alone"] or 0) / facts["n_records"]))
         elif name in special:
-            text = t("table.special", category=special[name])
+            text = t("table.special", category=t.library(special[name]))
         elif column["n_values"] < 2:
             text = t("table.constant")
         if text is not None:
@@ -118,17 +130,18 @@ def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
             return t("table.few")
         return t("table.none") if n == 0 else t.percent(n / facts["n_records"])
 
-    is_drawing, preview = studio.drawn(asked.get("drawn"))
+    is_drawing, preview = studio.drawn("preview", asked.get("drawn"))
     lead = t("table.lead", records=facts["n_records"], columns=len(facts["columns"]))
     return {
         "lead": f"{lead} {t('table.lead_notes', n=len(notes))}" if notes else f"{lead} {t('table.lead_calm')}",
         "facts": facts,
+        "reading": None,
         "notes": notes,
         "n_numbers": sum(column["kind"] == "number" for column in facts["columns"]),
         "share": share,
         "is_drawing": is_drawing,
         "drawing": t("table.drawing_later" if studio.waits_for_job else "table.drawing"),
-        "preview": preview,
+        "preview": None if preview is None else preview["rows"],
         "drawn": asked.get("drawn", ""),
         # Shown once: a page that loads itself again would take it away.
         **({} if preview is None else {"is_busy": False}),
@@ -202,7 +215,7 @@ def _question(project: Project, t: Words, one: Mapping[str, Any], places: Mappin
     title = (
         t("roles.ask_target", column=name)
         if is_target
-        else t("roles.ask_special", column=name, category=one["special"])
+        else t("roles.ask_special", column=name, category=t.library(one["special"]))
     )
     choices: tuple[str, ...] = ("predict",) if is_target else _MORE_TO_CONFIRM
     return {

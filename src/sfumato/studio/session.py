@@ -14,6 +14,7 @@ from typing import Any
 
 from sfumato.errors import InputError, ParameterError
 from sfumato.files.table_file import format_of
+from sfumato.studio.failures import why_of
 from sfumato.studio.jobs import Child, Job, Jobs, Message
 from sfumato.studio.project import FOLDER, SUGGESTED, Project
 from sfumato.studio.security import below, check_places
@@ -81,7 +82,7 @@ class Studio:
         self.n_changes = 0
         self.uncounted: Job | None = None
         self._alone: dict[frozenset[str], int | None] = {}
-        self._drawn: dict[str, list[list[str | None]] | None] = {}
+        self._drawn: dict[str, Message | None] = {}
         self._drawing: set[asyncio.Task[None]] = set()
         self._counter = Child()
         self._counting: asyncio.Task[None] | None = None
@@ -208,9 +209,27 @@ class Studio:
             self.facts, self.suggested, self.looking = kept["facts"], kept["suggested"], Job("look", state="done")
             self.count_again()
         else:
-            self.looking = Job("look")
-            self._counting = asyncio.create_task(self._look(project, self.looking))
+            self._begin_to_look(project, {})
         self.publish("policy")
+
+    def read_again(self, reading: dict[str, str]) -> None:
+        """Read a CSV file that could not be read once more, with settings of its form.
+
+        Parameters
+        ----------
+        reading : dict of str to str
+            As under [data] of a policy.
+        """
+        project = self._opened()
+        if project.has_policy or self.looking is None or self.looking.state != "failed":
+            raise ParameterError("the table was read already: expected one that could not be. Load the page again.")
+        self._forget()
+        self._begin_to_look(project, reading)
+        self.publish("policy")
+
+    def _begin_to_look(self, project: Project, reading: dict[str, str]) -> None:
+        self.looking = Job("look")
+        self._counting = asyncio.create_task(self._look(project, self.looking, reading))
 
     def refresh(self) -> None:
         """Take in what was changed outside the studio: the policy, in an editor."""
@@ -224,14 +243,26 @@ class Studio:
         self.facts = self.suggested = self.uncounted = None
         self._alone, self._drawn = {}, {}
 
-    async def _look(self, project: Project, job: Job) -> None:
+    async def _look(self, project: Project, job: Job, reading: dict[str, str]) -> None:
+        try:
+            await self._read_and_suggest(project, job, reading)
+        except Exception as error:  # what was found cannot be kept: the disk is full, or the folder is read-only
+            job.fail(*why_of(error))
+        self.publish("job")
+        self.publish("policy")
+        if job.state == "done":
+            await self._count()
+
+    async def _read_and_suggest(self, project: Project, job: Job, reading: dict[str, str]) -> None:
         policy = str(project.policy_file) if project.has_policy else None
         async for message in self._counter.messages(
-            "look", file=str(project.file), policy=policy, policy_file=str(project.policy_file)
+            "look", file=str(project.file), policy=policy, policy_file=str(project.policy_file), reading=reading
         ):
             kind = message["kind"]
             if kind == "step":
                 job.step = message["what"]
+            elif kind == "note":
+                job.notes.append((message["sentence"], message["is_warning"]))
             elif kind == "facts":
                 self.facts = message["facts"]
                 job.seconds = time.monotonic() - job.began
@@ -242,13 +273,10 @@ class Studio:
                 state = {"state": project.state_of_file, "facts": self.facts, "suggested": self.suggested}
                 project.keep("facts", state)
             elif kind == "failed":
-                job.state, job.why, job.sentence = "failed", message["why"], message["sentence"]
+                job.fail(message["why"], message["sentence"])
             elif kind == "done":
                 job.state = "done"
             self.publish("job")
-        self.publish("policy")
-        if job.state == "done":
-            await self._count()
 
     # -- counting ----------------------------------------------------------------------------------------------------
 
@@ -282,7 +310,8 @@ class Studio:
                 if message["kind"] == "alone":
                     self._alone[frozenset(missing)] = message["n"]
                 elif message["kind"] == "failed":
-                    self.uncounted = Job("count", state="failed", why=message["why"], sentence=message["sentence"])
+                    self.uncounted = Job("count")
+                    self.uncounted.fail(message["why"], message["sentence"])
             self.publish("count")
             if self.uncounted is not None:
                 return
@@ -301,20 +330,28 @@ class Studio:
         is_counting = self._counting is not None and not self._counting.done()
         return self.jobs.is_running or is_looking or is_counting or None in self._drawn.values()
 
-    def draw(self) -> str:
-        """Draw some records in the background; return the name under which they can be shown once."""
-        project, name = self._opened(), secrets.token_urlsafe(8)
+    def draw(self, task: str, **arguments: Any) -> str:
+        """Look up values of people in the background; return the name under which they can be shown once.
+
+        Parameters
+        ----------
+        task : {"preview", "group"}
+            Some records, or the group of one person.
+        **arguments
+            Of the task.
+        """
+        project, name = self._opened(), f"{task}-{secrets.token_urlsafe(8)}"
         self._drawn = {name: None}  # what was drawn before is forgotten
 
         async def draw() -> None:
-            task = {"file": str(project.file), "policy": str(project.policy_file)}
+            files = {"file": str(project.file), "policy": str(project.policy_file)}
             if self.waits_for_job:
                 await self.jobs.ended()
             if name not in self._drawn:
                 return  # asked for again meanwhile
-            async for message in self._counter.messages("preview", **task):
-                if message["kind"] == "preview" and name in self._drawn:
-                    self._drawn[name] = message["rows"]
+            async for message in self._counter.messages(task, **files, **arguments):
+                if message["kind"] == task and name in self._drawn:
+                    self._drawn[name] = message
                 elif message["kind"] == "failed":
                     self._drawn.pop(name, None)
             self.publish("drawn")
@@ -326,14 +363,14 @@ class Studio:
         drawing.add_done_callback(self._drawing.discard)
         return name
 
-    def drawn(self, name: str | None) -> tuple[bool, list[list[str | None]] | None]:
-        """Return whether records are still being drawn, and those that were; shown once, they are forgotten."""
-        if name is None or name not in self._drawn:
+    def drawn(self, task: str, name: str | None) -> tuple[bool, Message | None]:
+        """Return whether values are still being looked up, and those that were; shown once, they are forgotten."""
+        if name is None or name not in self._drawn or not name.startswith(f"{task}-"):
             return False, None
-        rows = self._drawn[name]
-        if rows is not None:
+        found = self._drawn[name]
+        if found is not None:
             del self._drawn[name]
-        return rows is None, rows
+        return found is None, found
 
     def _start(self, kind: str, on_message: Callable[[Message], bool], **arguments: Any) -> None:
         """Start a job; the process that counts gives its table back meanwhile, unless it is counting."""
@@ -480,7 +517,7 @@ class Studio:
     def learn_forms(self) -> None:
         """Learn a form for each loss of the model, in the background."""
         project = self._opened()
-        key, forms = project.key(family="forms"), {}
+        key, forms = project.key(family="forms with intervals"), {}
 
         def on_message(message: Message) -> bool:
             if message["kind"] != "form":
@@ -498,7 +535,7 @@ class Studio:
     def forms(self) -> dict[str, Any]:
         """The forms that were learned with the roles of now, by loss."""
         project = self._opened()
-        return project.kept(project.key(family="forms")) or {}
+        return project.kept(project.key(family="forms with intervals")) or {}
 
     def other_outputs(self, kind: str) -> list[str]:
         """Return the files that another way writes: the generalization and its form, or the two tables."""

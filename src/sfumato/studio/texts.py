@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from datetime import datetime
 from functools import cache
@@ -10,6 +11,9 @@ from importlib.resources import files
 from typing import Any
 
 LANGUAGES = ("en", "de")
+_NUMBER = re.compile(r"\d{1,3}(,\d{3})*(\.\d+)?%?")
+_COUNT, _COUNTS = r"[\d,.%-]+", ("n", "m", "k", "now")  # gaps of these names are numbers
+_GAP = re.compile(r"\{(\w+)\}")
 
 
 class Words:
@@ -43,6 +47,34 @@ class Words:
         shown = {part: self.number(value) if isinstance(value, int) else value for part, value in values.items()}
         return text.format(**shown)
 
+    def library(self, sentence: str) -> str:
+        """Return a sentence of the library in the language, or in English and marked as such.
+
+        Examples
+        --------
+        >>> Words("de").library("together with one other column it singles out 2.5% of the records")
+        'zusammen mit einer anderen Spalte hebt sie 2,5\xa0% der Datensätze heraus'
+        """
+        found = self._translated(sentence)
+        if found is not None or self.language == LANGUAGES[0]:
+            return found or sentence
+        from markupsafe import Markup
+
+        return Markup('<span lang="en">{}</span>').format(sentence)
+
+    def _translated(self, sentence: str) -> str | None:
+        """Return a sentence of the library in the language; parts that are sentences or numbers, too."""
+        for pattern, text in _sentences(self.language):
+            if (found := pattern.fullmatch(sentence)) is not None:
+                return text.format(**{name: self._part(part) for name, part in found.groupdict().items()})
+        return None
+
+    def _part(self, text: str) -> str:
+        if _NUMBER.fullmatch(text) is None:
+            return self._translated(text) or text
+        number = text.rstrip("%").replace(",", "\0").replace(".", self._decimal).replace("\0", self._thousands)
+        return number + (self._percent if text.endswith("%") else "")
+
     def has(self, key: str) -> bool:
         """Return True if there is such a text."""
         section, _, name = key.partition(".")
@@ -70,14 +102,28 @@ class Words:
         return f"{self.number(n_bytes / 1e6, 1)} MB" if n_bytes >= 1e5 else f"{self.number(n_bytes / 1e3, 1)} kB"
 
     def time(self, moment: str) -> str:
-        """Return the time of day of a moment in ISO's form."""
-        return datetime.fromisoformat(moment).astimezone().strftime("%H:%M")
+        """Return the time of day of a moment in ISO's form, and the date if that is not today."""
+        then = datetime.fromisoformat(moment).astimezone()
+        is_today = then.date() == datetime.now().astimezone().date()
+        return then.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M")
 
 
 @cache
 def _texts(language: str) -> dict[str, dict[str, str]]:
     text = files("sfumato.studio").joinpath("texts", f"{language}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
+
+
+@cache
+def _sentences(language: str) -> list[tuple[re.Pattern[str], str]]:
+    """Return the sentences of the library that are translated, as patterns with gaps."""
+    found = []
+    for english, own in _texts(language).get("library", {}).items():
+        parts = _GAP.split(english)  # text and names of gaps in turn
+        gaps = [f"(?P<{part}>{_COUNT if part in _COUNTS else '.+?'})" for part in parts[1::2]]
+        pattern = "".join(re.escape(text) + gap for text, gap in zip(parts[::2], [*gaps, ""], strict=True))
+        found.append((re.compile(pattern), own))
+    return found
 
 
 def preferred(accepted: str) -> str:
