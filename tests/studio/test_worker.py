@@ -77,6 +77,21 @@ def test_the_studio_writes_the_bytes_that_run_writes(
     assert audits[0] == audits[1]
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_with_records_in_random_order_the_studio_writes_the_same_lines(folder: Path, number: int) -> None:
+    path = folder / "policy.toml"
+    path.write_text(random_policy(number).replace('keep_order = "yes"', 'keep_order = "no"'), encoding="utf-8")
+    run(path)
+    released = folder / f"released{number}.csv"
+    by_command = released.read_bytes().splitlines()
+    told_by("write", policy=str(path), pack=str(folder / "pack.zip"), questionnaires=[], force=True)
+    by_studio = released.read_bytes().splitlines()
+    assert by_studio[0] == by_command[0] and sorted(by_studio) == sorted(by_command)
+    assert by_studio != by_command  # each run draws an order of its own, which nobody can repeat
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
 def test_a_gate_that_refuses_leaves_the_disk_as_it_was(folder: Path) -> None:
     path = folder / "policy.toml"
     path.write_text(random_policy(0).replace("min_k = 2", "min_k = 399"), encoding="utf-8")

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from sfumato.allocator import give_back_large_arrays
+
 SMALLEST_SHOWN = 10
 """Counts of fewer records are masked on the screens that come before a policy says k."""
 MOST_PREVIEWED = 20
@@ -419,6 +421,7 @@ def _first_target(table: Any) -> str:
 
 def main() -> None:
     """Do the tasks that come in, one after the other, until there are no more."""
+    give_back_large_arrays()  # as the commands do
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what packages print is not for the server
     sys.stdout = sys.stderr = os.fdopen(1, "w")

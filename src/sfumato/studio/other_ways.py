@@ -47,8 +47,8 @@ def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         ("model", "keep", right, none, sure, 1 - found[0]["full_error"])
     ]
     if has_risk:
-        risks, bounds = [one["risk"] for one in found], [one["certified"] for one in found]
-        lines.append(("risk", "risk", risks, bounds, none, found[0]["base_risk"]))
+        risks, certified = [one["risk"] for one in found], [one["certified"] for one in found]
+        lines.append(("risk", "risk", risks, certified, none, found[0]["base_risk"]))
     figures = []
     for what, kind, values, bounds, intervals, reference in lines:
         said = ["" if value is None else t.percent(value) for value in values]

@@ -29,6 +29,7 @@ READING: Mapping[str, tuple[str, ...]] = {
 }
 """Settings of a CSV file under [data], and what the screen offers for each."""
 _BEGINS = {"minimize": 0.01, "anatomize": 3}  # the stops that sliders begin with
+_MOST_NOTES = 30  # columns that need a second look; a table may have thousands
 _MORE_TO_CONFIRM = ("rewrite", "protect", "drop")
 
 
@@ -97,12 +98,13 @@ def start(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
 def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     """Return what is in the table."""
     facts = studio.facts
+    assert studio.project is not None
     if facts is None:
         is_failed = studio.looking is not None and studio.looking.state == "failed"
-        can_differ = is_failed and studio.project is not None and not studio.project.has_policy
+        can_differ = is_failed and not studio.project.has_policy and ".csv" in studio.project.file.suffixes
         return {
             "lead": t("table.lead_failed" if is_failed else "table.lead_reading"), "facts": None, "notes": [],
-            "reading": READING if can_differ and ".csv" in studio.project.file.suffixes else None,
+            "reading": READING if can_differ else None,
         }  # fmt: skip
     special = {one["name"]: one["special"] for one in studio.suggested or [] if one["special"] is not None}
     identifiers = {one["name"]: one["reason"] for one in studio.suggested or [] if one["role"] == "identifier"}
@@ -116,6 +118,8 @@ def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
             continue  # somebody looked at it
         if name in identifiers:
             text = t("table.names_people")
+        elif column["alone"] is None and column["is_near_unique"]:
+            text = t("table.near_unique_few")
         elif column["is_near_unique"] or (column["alone"] or 0) > facts["n_records"] / 4:
             text = t("table.near_unique", share=t.percent((column["alone"] or 0) / facts["n_records"]))
         elif name in special:
@@ -136,7 +140,8 @@ def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         "lead": f"{lead} {t('table.lead_notes', n=len(notes))}" if notes else f"{lead} {t('table.lead_calm')}",
         "facts": facts,
         "reading": None,
-        "notes": notes,
+        "notes": notes[:_MOST_NOTES],
+        "n_more": max(len(notes) - _MOST_NOTES, 0),
         "n_numbers": sum(column["kind"] == "number" for column in facts["columns"]),
         "share": share,
         "is_drawing": is_drawing,

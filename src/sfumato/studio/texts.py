@@ -99,6 +99,8 @@ class Words:
 
     def size(self, n_bytes: int) -> str:
         """Return the size of a file."""
+        if n_bytes < 1000:
+            return f"{n_bytes} B"
         return f"{self.number(n_bytes / 1e6, 1)} MB" if n_bytes >= 1e5 else f"{self.number(n_bytes / 1e3, 1)} kB"
 
     def time(self, moment: str) -> str:
