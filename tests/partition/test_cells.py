@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from partition_cases import cases
 
+from sfumato.partition import information_loss_tree
 from sfumato.partition.cells import tree_cells
 from sfumato.partition.tree import Tree
 from strategies import in_examples
@@ -125,4 +127,33 @@ def test_groups_that_are_not_boxes_have_no_cells():
     goto = np.full(tree.n_nodes, -1, np.int32)
     goto[np.flatnonzero(tree.group == 0)] = 0
     elsewhere = Tree(**{name: getattr(tree, name) for name in vars(tree)} | {"goto": goto})
-    assert tree_cells(elsewhere, [0, 1, 2], [N_VALUES, N_VALUES, N_CATEGORIES], [False, False, True]) is None
+    asked = elsewhere, [0, 1, 2], [N_VALUES, N_VALUES, N_CATEGORIES], [False, False, True]
+    assert tree_cells(*asked) is None
+    assert tree_cells(*asked, may_overlap=True) is None  # nothing is set aside, so a cut may divide equal values
+
+
+@in_examples(50)
+@given(case=cases(kind="loss"))
+def test_cells_that_overlap_hold_all_but_the_few_who_joined_at_the_root(case):
+    codes, layout = case.records.codes, case.layout
+    tree, group = information_loss_tree.grow(codes, layout, case.min_records, taxonomy=case.taxonomy)
+    is_category = [bool(own) for own in layout.is_category]
+    n_codes = np.where(is_category, np.diff(layout.offsets), layout.n_values).tolist()
+    asked = tree, range(layout.n_columns), n_codes, is_category
+    cells = tree_cells(*asked, may_overlap=True)
+    if tree.goto is None or (tree.goto < 0).all():
+        assert cells is not None
+    if cells is None:
+        return
+    missing = layout.missing.tolist()
+    is_inside = np.array([
+        all(
+            bool(own.has_missing[cell]) if code == missing[j]
+            else bool(own.holds(cell, np.array([code]))[0]) if is_category[j]
+            else own.low[cell] <= code <= own.high[cell]
+            for j, (code, own) in enumerate(zip(record, cells, strict=True))
+            for cell in [own.of_group[at]]
+        )
+        for record, at in zip(codes[:, : layout.n_columns].tolist(), group.tolist(), strict=True)
+    ])  # fmt: skip
+    assert (~is_inside).sum() < case.min_records

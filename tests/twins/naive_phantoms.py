@@ -97,7 +97,8 @@ class Twin:
 
     def propose(self, around, cells, size, rank):
         """Return typical codes, changes in order, whether the former are rare, and how many changes occur around."""
-        values = [[r[j] for r in around if r[j] in cells[j]] for j in range(len(self.n_codes))]
+        every = [[r[j] for r in around] for j in range(len(self.n_codes))]
+        values = [[v for v in own if v in cells[j]] or own for j, own in enumerate(every)]
         typical = [self.dealt(j, own, size, rank) for j, own in enumerate(values)]
         rarity = [self.bits_of(j, own, typical[j]) for j, own in enumerate(values)]
         single = [(cost, j, c) for j, own in enumerate(values) for cost, c in self.singles(j, own, typical[j])]

@@ -114,12 +114,22 @@ class Partition(Recoding):
         group_of_leaf: NDArray[np.integer[Any]] | None = None,
     ) -> list[CellColumn] | None:
         """Return the cells of the groups; None for a tree whose records go on elsewhere."""
+        return self._cells(columns, paths, group_of_leaf)
+
+    def _cells(
+        self,
+        columns: Sequence[CodedColumn],
+        paths: Mapping[str, CodePaths],
+        group_of_leaf: NDArray[np.integer[Any]] | None,
+        *,
+        may_overlap: bool = False,
+    ) -> list[CellColumn] | None:
         place_of = {column.name: place for place, column in enumerate(self.columns)}
         places = [place_of[coded.name] for coded in columns]  # a later table may have its columns in another order
         own = [self.columns[place] for place in places]
         is_category = [column.categories is not None for column in own]
         n_codes = [column.unseen_code + 1 if column.categories is not None else len(column.cuts) + 1 for column in own]
-        cells = tree_cells(self.tree, places, n_codes, is_category, group_of_leaf)
+        cells = tree_cells(self.tree, places, n_codes, is_category, group_of_leaf, may_overlap=may_overlap)
         if cells is None:
             return None
         return [
@@ -134,8 +144,8 @@ class Partition(Recoding):
         sizes: NDArray[np.int64],
         group_of_leaf: NDArray[np.integer[Any]] | None = None,
     ) -> Surroundings | None:
-        """Return the neighbors of each group; None for a tree whose records go on elsewhere."""
-        cells = self.cell_columns(columns, paths, group_of_leaf)
+        """Return the neighbors of each group; None for a tree that divides records with equal values of a column."""
+        cells = self._cells(columns, paths, group_of_leaf, may_overlap=True)
         if cells is None:
             return None
         return tree_surroundings(self.tree, sizes, [own.inside() for own in cells], group_of_leaf)

@@ -68,7 +68,8 @@ class MondrianAnonymizer(Anonymizer):
         predictions are nearest the group's mean prediction, the one nearest the group's median), ``"member"`` (the
         member nearest the group's median among those with the majority prediction), ``"sample"``. Numbers come from
         runs of values that at least k records share, and categories that fewer have are not named. Groups of
-        ``strict=False`` and ``rule="information_loss"`` are not boxes: their ranges are always tight.
+        ``strict=False`` and ``rule="information_loss"`` are not boxes: their ranges are always tight, and phantoms of
+        ``strict=False`` are made of the group's own members.
     suppression_limit : float, default=0.0
         Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255

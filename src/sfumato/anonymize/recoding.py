@@ -232,7 +232,7 @@ class Recoding:
         sizes: NDArray[np.int64],
         group_of_leaf: NDArray[np.integer[Any]] | None = None,
     ) -> Surroundings | None:
-        """Return the neighbors of each group of these sizes; None where no tree of boxes tells who they are.
+        """Return the neighbors of each group of these sizes; None where no cells tell who they are.
 
         Parameters as of `cell_columns`.
         """

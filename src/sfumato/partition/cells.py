@@ -69,6 +69,8 @@ def tree_cells(
     n_codes: Sequence[int],
     is_category: Sequence[bool],
     group_of_leaf: NDArray[np.integer[Any]] | None = None,
+    *,
+    may_overlap: bool = False,
 ) -> list[ColumnCells] | None:
     """Return the cells of some columns of a tree; None where records go on elsewhere: groups are not boxes then.
 
@@ -82,12 +84,18 @@ def tree_cells(
     group_of_leaf : ndarray of int, optional
         The group of every leaf, -1 for leaves without records. A group has all leaves with records below some node.
         None: every leaf is a group.
+    may_overlap : bool, default=False
+        Whether to return, for a tree that sets records aside, too, what the splits above a group's leaf leave to it.
+        Such cells overlap, and members that were set aside elsewhere may lie outside the cell of their group.
     """
+    forks = np.zeros(tree.n_nodes, np.bool_)
     if tree.goto is not None and (tree.goto >= 0).any():
-        return None
+        forks = _forks(tree, columns, n_codes, is_category)
+        if not (may_overlap and forks.any()):
+            return None
     groups = np.arange(tree.n_groups) if group_of_leaf is None else np.asarray(group_of_leaf)
     of_node = np.where(tree.group >= 0, groups[np.maximum(tree.group, 0)], -1).astype(np.int64)
-    divides = _dividing(tree.left, tree.right, of_node)
+    divides = _dividing(tree.left, tree.right, of_node) & ~forks
     leaves = np.flatnonzero((tree.group >= 0) & (of_node >= 0))
     node_of_group = np.zeros(int(groups.max(initial=-1)) + 1, np.int64)
     node_of_group[of_node[leaves]] = leaves  # all leaves of a group have its cell
@@ -95,6 +103,17 @@ def tree_cells(
         _column_cells(tree, column, n, own, divides, node_of_group)
         for column, n, own in zip(columns, n_codes, is_category, strict=True)
     ]
+
+
+def _forks(
+    tree: Tree, columns: Sequence[int], n_codes: Sequence[int], is_category: Sequence[bool]
+) -> NDArray[np.bool_]:
+    """Return the nodes that send everything left; on their right wait the records that were set aside."""
+    forks = np.zeros(tree.n_nodes, np.bool_)
+    for column, n, own in zip(columns, n_codes, is_category, strict=True):
+        whole = (tree.mask == ~np.uint64(0)).all(axis=1) if own else (tree.threshold >= n - 1) & tree.missing_left
+        forks |= whole & (tree.column == column)
+    return forks
 
 
 def _column_cells(

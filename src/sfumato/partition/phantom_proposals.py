@@ -166,6 +166,10 @@ def _propose_one(  # type: ignore[no-untyped-def]
         for code in range(n_codes):
             own[start + code] = counts[start + code] if around.holds[place + code] else 0
             scratch.totals[j] += own[start + code]
+        if scratch.totals[j] == 0:  # all that are around were set aside elsewhere
+            for code in range(n_codes):
+                own[start + code] = counts[start + code]
+                scratch.totals[j] += own[start + code]
         turn = np.uint64(g - around.first[g]) * steps[j] + (steps[j] >> np.uint64(1))
         dealt = _dealt(own, start, n_codes, layout.is_category[j], shown.may_show, size, turn, scratch.order)
         typical[j] = dealt if dealt >= 0 else shown.fallback[j]

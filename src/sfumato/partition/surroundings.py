@@ -3,7 +3,8 @@
 
 The surroundings of a group are the records below its nearest node of the tree that has at least `FEWEST_AROUND` of
 them. Groups are numbered from left to right, so they are a run of groups. Of their values, those outside the group's
-own cell are left out, column by column. All this depends on counts alone, so every backend finds the same.
+own cell are left out, column by column, unless that leaves none. All this depends on counts alone, so every backend
+finds the same.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Surroundings(NamedTuple):
 
 
 def only_members(n_groups: int, layout: Layout) -> Surroundings:
-    """Return surroundings of each group's own members, for groups that no tree of boxes puts side by side."""
+    """Return surroundings of each group's own members, for groups that have no cells."""
     cells = [everything(n_groups, n) for n in np.diff(layout.offsets).tolist()]
     return _surroundings(np.arange(n_groups), np.arange(n_groups) + 1, cells)
 
@@ -49,7 +50,6 @@ def tree_surroundings(
     Parameters
     ----------
     tree : Tree
-        Without records that go on elsewhere.
     sizes : ndarray of int64
         Records of each group.
     cells : sequence of Inside
