@@ -10,6 +10,7 @@ compares ways to select features.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -78,29 +79,12 @@ def _bench(table: str) -> Any:
 @lru_cache(1)
 def made_again(table: str, minimizer: str) -> list[Any]:
     """Make the generalizations of a kept front again, from the most accurate to the least telling one."""
+    from studies.front_attackers import front_of, kept_sweep
+
     bench = _bench(table)
-    front = kept_front(table, minimizer)
-    settings = [{name: [value] for name, value in point.parameters.items()} for point in front]
-    own = bench.minimizer(minimizer)
-    if minimizer == "AdversarialMinimizer":  # trained elsewhere: all weights there are
-        wanted = [dict(point.parameters) for point in front]
-        made = [point for point in bench.sweep(own, bench.learned(minimizer)) if dict(point.parameters) in wanted]
-        return sorted(made, key=lambda point: wanted.index(dict(point.parameters)))
-    return bench.sweep(own, bench.learned(minimizer), settings)  # type: ignore[no-any-return]
-
-
-def kept_front(table: str, minimizer: str) -> list[Any]:
-    """Return the front of a kept sweep, each generalization once and without the limits."""
-    from studies.minimizers import EXPERIMENT, as_cells
-    from studies.minimizers_claims import Found
-
-    swept = [
-        cell
-        for cell in as_cells(EXPERIMENT.cells())
-        if (cell.figure, cell.table, cell.minimizer, cell.seed) == ("fronts", table, minimizer, SEED)
-    ]
-    front = [point for point in Found.together(swept).front(minimizer) if not point.is_limit]
-    return list({(point.validation_error, point.validation_risk): point for point in front}.values())
+    front = front_of(kept_sweep(table, minimizer, SEED))
+    made = bench.generalizations(minimizer, [point.parameters for point in front])
+    return [replace(point, generalization=own) for point, own in zip(front, made, strict=True)]
 
 
 def spread(points: Sequence[Any], n: int) -> list[Any]:
@@ -123,8 +107,9 @@ def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str]) ->
     """A2: of the guesses of A1, count only the surest."""
     import numpy as np
 
-    from sfumato.attack.reconstruction_adversaries import answer, rate_of
+    from sfumato.attack.reconstruction_adversaries import answer
     from sfumato.attack.reconstruction_clues import ask
+    from sfumato.attack.reconstruction_questions import rate_of
 
     answers = answer(ask((generalization,), samples, dict.fromkeys(personal, ())), _family())
     error_of = {

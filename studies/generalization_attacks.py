@@ -254,8 +254,9 @@ def _classify(row: Row, made: list[Any]) -> dict[str, Any]:
     """Predict the class from buckets as an attacker guesses an attribute, with the same networks."""
     import numpy as np
 
-    from sfumato.attack.reconstruction_adversaries import answer, rate_of
+    from sfumato.attack.reconstruction_adversaries import answer
     from sfumato.attack.reconstruction_clues import ask
+    from sfumato.attack.reconstruction_questions import rate_of
     from sfumato.attack.result import wilson_interval
 
     task, samples = load(row.data), read_samples(row.data)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from studies.clock import processor_seconds
@@ -110,9 +110,12 @@ class Bench:
         reader = self.minimizer("PrivacyAwareTree", personal)
         attacker = as_risk("table", seed=seed, n_jobs=1)
         self._judge = Judge(reader, parts, CodesClassifier(seed=seed), attacker)
-        self.limits = [
-            self._judge.point(name, {}, own) for name, own in self._judge.limits_of(self._judge.sample_for(reader), 1)
-        ]
+        self._own_sample = self._judge.sample_for(reader)
+
+    @cached_property
+    def limits(self) -> list[Any]:
+        """Nothing and everything generalized, measured."""
+        return [self._judge.point(name, {}, own) for name, own in self._judge.limits_of(self._own_sample, 1)]
 
     @property
     def attacked(self) -> tuple[Any, tuple[str, ...]]:
@@ -171,6 +174,24 @@ class Bench:
         changed = (change(sample, own) for own in made)
         return [self._point(name, setting, own, sample) for setting, own in zip(settings, changed, strict=True)]
 
+    def generalizations(self, name: str, settings: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return what a minimizer learns with each setting, from its own rows; networks as they were trained."""
+        minimizer = self.minimizer(name)
+        sample = minimizer._read(*self.task.records(self.learned(name)), None)
+        if name in OBJECTIVES:
+            trained = {tuple(setting.items()): buckets for setting, buckets in self._trained(name, "", sample)}
+            made = [trained[tuple(setting.items())] for setting in settings]
+        else:
+            made = list(minimizer._buckets_of_settings(sample, settings))
+        return [sample.generalized(own, floor=1, minimizer=name) for own in made]
+
+    def cell(
+        self, figure: str, minimizer: str, variant: str, n_learned: int, start: float, points: Sequence[Any]
+    ) -> Cell:
+        """Put the limits and a finished sweep into a cell."""
+        place = self.task.name, minimizer, self.seed
+        return make_cell(figure, *place, variant, n_learned, start, [*self.limits, *points])
+
     def _trained(self, name: str, protects: str, sample: Any) -> Iterator[tuple[dict[str, float], Any]]:
         """Yield the privacy weights that were trained elsewhere, and their buckets."""
         from studies.neural_gpu import split_buckets
@@ -227,13 +248,20 @@ def run_cell(bench: Bench, name: str) -> Cell:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of logistic regressions that stop early
         points = bench.sweep(bench.minimizer(name), rows)
-    return make_cell(FRONTS, bench, name, "", len(rows), start, points)
+    return bench.cell(FRONTS, name, "", len(rows), start, points)
 
 
 def make_cell(
-    figure: str, bench: Bench, minimizer: str, variant: str, n_learned: int, start: float, points: Sequence[Any]
+    figure: str,
+    table: str,
+    minimizer: str,
+    seed: int,
+    variant: str,
+    n_learned: int,
+    start: float,
+    points: Sequence[Any],
 ) -> Cell:
-    """Put a finished sweep and the limits into a cell."""
+    """Put the limits and a finished sweep into a cell."""
     kept = tuple(
         Point(
             point.minimizer,
@@ -242,10 +270,10 @@ def make_cell(
             *(round(value, 6) for value in (point.validation_error, point.validation_risk)),
             *(round(value, 6) for value in (point.test_error, point.test_risk)),
         )
-        for point in (*bench.limits, *points)
+        for point in points
     )
     seconds = round(processor_seconds() - start, 1)
-    return Cell(figure, bench.task.name, minimizer, variant, bench.seed, n_learned, seconds, kept)
+    return Cell(figure, table, minimizer, variant, seed, n_learned, seconds, kept)
 
 
 def as_cells(kept: Sequence[Mapping[str, Any]]) -> list[Cell]:

@@ -228,10 +228,10 @@ def since_first_edition(found: Found) -> list[tuple[str, list[float], list[float
     return told
 
 
-def against_stronger(found: Found, table: str) -> tuple[list[int], dict[str, tuple[float, float]]]:
-    """Return mean areas by counting and by the stronger of two attackers, of minimizers attacked again; and the seeds.
+def against_stronger(found: Found, table: str) -> tuple[list[int], dict[str, tuple[list[float], list[float]]]]:
+    """Return areas by counting and by the strongest attacker, of minimizers that were attacked again; and the seeds.
 
-    Over the seeds that all of them have.
+    Over the seeds that all of them have, in their order.
     """
     again = [cell for cell in found.of(STRONGER) if cell.table == table]
     names = list(dict.fromkeys(cell.minimizer for cell in again))
@@ -240,22 +240,42 @@ def against_stronger(found: Found, table: str) -> tuple[list[int], dict[str, tup
     if TREE not in names or len(names) < 2 or not seeds:
         return [], {}
 
-    def area(cells: Sequence[Cell], name: str) -> float:
-        return mean(found.area(cell) for cell in cells if cell.minimizer == name and cell.seed in seeds)
+    def areas(cells: Sequence[Cell], name: str) -> list[float]:
+        of_seed = {cell.seed: found.area(cell) for cell in cells if cell.minimizer == name}
+        return [of_seed[seed] for seed in seeds]
 
-    return seeds, {name: (area(found.fronts(table), name), area(again, name)) for name in names}
+    return seeds, {name: (areas(found.fronts(table), name), areas(again, name)) for name in names}
 
 
-def stronger_verdict(found: Found) -> str:
-    """Return on which tables the tree is first against the stronger attacker, and where it is not."""
-    areas = {table: own for table in TABLES if (own := against_stronger(found, table)[1])}
-    behind = [TITLES[t] for t, own in areas.items() if own[TREE][1] < max(stronger for _, stronger in own.values())]
-    if not behind:
-        return f"Against the stronger attacker, the tree is ahead on all {len(areas)} tables."
-    return (
-        f"Against the stronger attacker, the tree is ahead on {len(areas) - len(behind)} of {len(areas)} tables; "
-        f"not on {', '.join(behind)}."
-    )
+def stronger_verdicts(found: Found) -> list[str]:
+    """Return for every table who covers most against the strongest attacker; the sum of it first."""
+    told, behind = [], []
+    for table in TABLES:
+        areas = {name: own[1] for name, own in against_stronger(found, table)[1].items()}
+        if not areas:
+            continue
+        tree = areas.pop(TREE)
+        best = max(areas, key=lambda name: mean(areas[name]))
+        lead = paired("", [one - other for one, other in zip(tree, areas[best], strict=True)], overlap=OVERLAP)
+        verb = "first" if mean(tree) > mean(areas[best]) else "not first"
+        behind += [TITLES[table]] if verb != "first" else []
+        sentence = (
+            f"{TITLES[table]}: the tree is {verb}, {mean(tree):.3f} beside {mean(areas[best]):.3f} of {_short(best)}"
+        )
+        if lead.n > 1:
+            sentence += (
+                f" (difference {lead.estimate:+.3f}, 95% CI [{lead.interval()[0]:+.3f}, {lead.interval()[1]:+.3f}])"
+            )
+        rest = {name: area for name, area in means(found, table).items() if name != TREE and name not in areas}
+        above = [_short(name) for name, area in rest.items() if area >= mean(tree)]
+        if above:
+            sentence += f"; not attacked again, and above it by counting: {', '.join(above)}"
+        told.append(f"{sentence}.")
+    n_tables = len(told)
+    if not told:
+        return []
+    total = f"By mean area the tree is first on {n_tables - len(behind)} of {n_tables} tables"
+    return [f"{total}; not on {', '.join(behind)}." if behind else f"{total}.", *told]
 
 
 def _told(seeds: Iterable[int]) -> str:

@@ -7,9 +7,7 @@ Figures 8, 10 and 15 of Staab et al. (2024), all on ACSEmployment, and fronts on
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from studies.clock import processor_seconds
@@ -45,7 +43,7 @@ def run_figure(figure: str, keys: Sequence[Mapping[str, Any]], paper_scale: bool
 def _swept(figure: str, variant: str, bench: Bench, rows: Any, personal: Sequence[str] | None = None) -> Cell:
     start = processor_seconds()
     points = bench.sweep(bench.minimizer(TREE, personal), rows, GRID if bench.is_limited else None)
-    return make_cell(figure, bench, TREE, variant, len(rows), start, points)
+    return bench.cell(figure, TREE, variant, len(rows), start, points)
 
 
 def _again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
@@ -62,7 +60,7 @@ def _again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell
             points = bench.sweep(tree.set_params(search="thorough"), rows)
         else:
             points = bench.sweep(tree, rows, change=_quartered)
-        yield make_cell(key["figure"], bench, TREE, "", len(rows), start, points)
+        yield bench.cell(key["figure"], TREE, "", len(rows), start, points)
 
 
 def _few_records(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
@@ -79,7 +77,7 @@ def _few_records(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterato
         tree = bench.minimizer(TREE)
         if key["variant"] == FEW_VARIANTS[1]:
             tree.set_params(hierarchies={"OCCP": _occupations(bench.task.X["OCCP"])})
-        yield make_cell(FEW, bench, TREE, key["variant"], len(rows), start, bench.sweep(tree, rows))
+        yield bench.cell(FEW, TREE, key["variant"], len(rows), start, bench.sweep(tree, rows))
 
 
 def _occupations(codes: Any) -> Any:
@@ -91,33 +89,14 @@ def _occupations(codes: Any) -> Any:
 
 
 def _attacked_again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
-    """Let counting and gradient boosting guess from the generalizations on each front; the stronger one counts."""
-    from sfumato.minimize.judge import ReconstructionRisk
-    from sfumato.minimize.sweep_result import MinimizerSweep
-    from studies.minimization_tasks import load_task
+    """Let counting, boosting and a network guess from each front; for every attribute the strongest counts."""
+    from studies.front_attackers import against_all, kept_sweep
 
-    seed = keys[0]["seed"]
-    bench = Bench(load_task(keys[0]["table"]), seed, is_limited=is_limited)
-    attacker = ReconstructionRisk(("table", "boosting"), seed=seed, n_jobs=1)
-    for name in (key["minimizer"] for key in keys):
+    for key in keys:
         start = processor_seconds()
-        rows = bench.learned(name)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of logistic regressions that stop early
-            points = bench.sweep(bench.minimizer(name), rows)
-        front = MinimizerSweep((*bench.limits, *points), ()).front(name)
-        fewest = bench.limits[1].n_buckets  # with so few everything is generalized, and there is nothing to attack
-        distinct = {
-            (point.validation_error, point.validation_risk): point
-            for point in front
-            if not point.is_limit and point.n_buckets > fewest
-        }
-        again = [_attacked(point, attacker(point.generalization, *bench.attacked)) for point in distinct.values()]
-        yield make_cell(STRONGER, bench, name, "", len(rows), start, again)
-
-
-def _attacked(point: Any, risks: tuple[float, float]) -> Any:
-    return replace(point, validation_risk=risks[0], test_risk=risks[1])
+        place = key["table"], key["minimizer"], key["seed"]
+        limits = kept_sweep(*place).points[:2]
+        yield make_cell(STRONGER, *place, "", kept_sweep(*place).n_learned, start, [*limits, *against_all(*place)])
 
 
 def _quartered(sample: Any, buckets: Any) -> Any:
@@ -159,7 +138,7 @@ def _one_attribute(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Itera
             continue
         start = processor_seconds()
         points = bench.sweep(bench.minimizer(ADVERSARIAL), rows, protects=name if who == "one" else "")
-        yield make_cell(ONE_ATTRIBUTE, bench, ADVERSARIAL, key["variant"], len(rows), start, points)
+        yield bench.cell(ONE_ATTRIBUTE, ADVERSARIAL, key["variant"], len(rows), start, points)
 
 
 def _years(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:

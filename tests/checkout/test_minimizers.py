@@ -2,6 +2,7 @@
 """The study of the minimizers: its page says what the kept sweeps say; on a made-up task sweeps become a page."""
 
 import json
+import multiprocessing.dummy
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from studies import minimizers, minimizers_claims, minimizers_figures, minimizers_page
+from studies import front_attackers, minimizers, minimizers_claims, minimizers_figures, minimizers_page
 from studies.minimization_tasks import TITLES, Task
 from studies.minimizers_few_records import few_records_lines
 from studies.runner import run_all
+
+from sfumato.attack import BoostingSettings
 
 
 def a_task(**changes):
@@ -106,14 +109,73 @@ def test_numbers_that_are_not_personal_are_cut_at_their_quartiles_too(bench):
     assert job is tree[1]
 
 
-def test_a_front_that_is_attacked_again_keeps_its_errors(bench, cells, monkeypatch):
+@pytest.fixture
+def attacked_elsewhere(bench, cells, monkeypatch, tmp_path):
+    """What is seen of one front is written, and attacked; networks, which need torch, are boosting once more."""
+    kept = {(cell.table, cell.minimizer, cell.seed): cell for cell in cells}
+    monkeypatch.setattr(front_attackers, "_kept_sweeps", lambda: kept)
     monkeypatch.setattr("studies.minimization_tasks.load_task", lambda name: bench.task)
+    monkeypatch.setattr("studies.minimizers_keys.ATTACKED_AGAIN", {"lending_club": ("FeatureSelectionMinimizer",)})
+
+    def boosted(asked, settings, *, seed):
+        return [
+            [("boosting", front_attackers.fit_boosting(own, BoostingSettings(n_rounds=5), seed=seed))] for own in asked
+        ]
+
+    monkeypatch.setattr(front_attackers, "network_answers", boosted)
+    front_attackers.write_inputs(tmp_path / "in", ["lending_club"], [0])
+    monkeypatch.setattr(front_attackers.multiprocessing, "get_context", lambda _: multiprocessing.dummy)
+    front_attackers.attack_all(tmp_path / "in", tmp_path / "out", workers=1, seconds=600)
+    monkeypatch.setattr(front_attackers, "KEPT", tmp_path / "rates.npz")
+    front_attackers.count_all(tmp_path / "in", tmp_path / "out" / "attackers.npz", front_attackers.KEPT)
+    return tmp_path
+
+
+def test_a_front_that_is_attacked_again_keeps_its_errors(cells, attacked_elsewhere):
     keys = [{"table": "lending_club", "minimizer": "FeatureSelectionMinimizer", "seed": 0}]
     (again,) = minimizers_figures.run_figure(minimizers_figures.STRONGER, keys, False)
     assert again.figure == minimizers_figures.STRONGER
     assert again.points[:2] == cells[2].points[:2]
+    counted = {point.validation_risk for point in cells[2].points if point.n_buckets > 2}
     errors = {point.test_error for point in cells[2].points}
+    assert len(again.points) > 2
     assert {point.test_error for point in again.points[2:]} <= errors
+    assert min(point.validation_risk for point in again.points[2:]) >= min(counted)
+
+
+def test_what_attackers_see_elsewhere_is_what_they_see_here(bench, attacked_elsewhere):
+    path = attacked_elsewhere / "in" / "lending_club.0.npz"
+    parts, seen = front_attackers.read_seen(path)
+    made = front_attackers.made_again(bench, "FeatureSelectionMinimizer")
+    assert len(made) == len(seen["FeatureSelectionMinimizer"])
+    with np.load(path) as arrays:
+        for point, own in zip(made, seen["FeatureSelectionMinimizer"], strict=True):
+            for here, there in zip(
+                front_attackers.questions_about(point.generalization, bench),
+                front_attackers.questions_of(own, arrays, parts),
+                strict=True,
+            ):
+                assert (here.attribute, here.n_values, here.test) == (there.attribute, there.n_values, there.test)
+                for question in (here, there):  # records of a cell share its clues and its mask
+                    assert len(question.mask_of_cell) == question.cells.n_cells
+                assert (here.values == there.values).all()
+                clues = [question.cells.clues[question.cells.cell_of] for question in (here, there)]
+                assert (clues[0] == clues[1]).all()
+                left = [question.possible[question.mask_of_cell[question.cells.cell_of]] for question in (here, there)]
+                assert (left[0] == left[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [("settings", lambda text: np.array(str(text).replace("n_attributes", "n")), "other settings"),
+     ("counting", lambda rates: rates / 2, "another risk")],
+)  # fmt: skip
+def test_rates_of_another_front_are_refused(attacked_elsewhere, name, change, message):
+    kept = dict(np.load(front_attackers.KEPT))
+    key = f"lending_club|FeatureSelectionMinimizer|0|{name}"
+    np.savez(front_attackers.KEPT, **kept | {key: change(kept[key])})
+    with pytest.raises(ValueError, match=message):
+        front_attackers.against_all("lending_club", "FeatureSelectionMinimizer", 0)
 
 
 def test_a_table_where_the_tree_is_behind_is_looked_at_again(cells):
@@ -126,13 +188,14 @@ def test_a_table_where_the_tree_is_behind_is_looked_at_again(cells):
     assert "ahead of it: Uniform by 1.000 with seed 0" in sentence
     seeds, areas = minimizers_claims.against_stronger(found, "lending_club")
     assert seeds == [0]
-    assert areas["PrivacyAwareTree"] == (0.0, 1.0)
-    assert (
-        minimizers_claims.stronger_verdict(found) == "Against the stronger attacker, the tree is ahead on all 1 tables."
-    )
+    assert areas["PrivacyAwareTree"] == ([0.0], [1.0])
+    total, one = minimizers_claims.stronger_verdicts(found)
+    assert total == "By mean area the tree is first on 1 of 1 tables."
+    assert one.startswith("Lending Club 2007-2011: the tree is first, 1.000 beside")
     worse = [replace(cell, figure=minimizers_figures.STRONGER) for cell in behind]
-    verdict = minimizers_claims.stronger_verdict(minimizers_claims.Found([*behind, *worse]))
-    assert verdict.endswith("ahead on 0 of 1 tables; not on Lending Club 2007-2011.")
+    total, one = minimizers_claims.stronger_verdicts(minimizers_claims.Found([*behind, *worse]))
+    assert total == "By mean area the tree is first on 0 of 1 tables; not on Lending Club 2007-2011."
+    assert "the tree is not first" in one
 
 
 def test_few_records_are_compared_at_equal_risk_over_seeds(cells):

@@ -28,8 +28,9 @@ from sfumato.attack.reconstruction_questions import (
     Scores,
     bucket_scores,
     guess,
+    is_open,
     masked_scores,
-    selection,
+    rate_of,
 )
 from sfumato.errors import ParameterError, named
 from sfumato.grouping import merge_rows
@@ -131,20 +132,6 @@ def strongest(question: Question, candidates: Sequence[tuple[str, Scores]], cert
     assert best is not None
     logger.info("%s: %s is the strongest of %d adversaries", question.attribute, best[0], len(tried))
     return Answer(question, best[0], best[2], best[1], tried)
-
-
-def rate_of(question: Question, guesses: Guesses, part: slice, certainty: float) -> float:
-    """Return the share of right guesses among the surest ones of some records."""
-    cell_of = question.cells.cell_of[part]
-    weights = selection(guesses.confidence[cell_of], certainty)
-    is_right = guesses.values[cell_of] == question.values[part]
-    return float((weights * is_right).sum() / weights.sum())
-
-
-def is_open(question: Question) -> bool:
-    """Return True if some mask leaves more than one value that occurred in training."""
-    seen = np.bincount(question.values[question.train], minlength=question.n_values) > 0
-    return bool(((question.possible & seen).sum(axis=1) > 1).any())
 
 
 def _answer_by_table(questions: Sequence[Question], settings: FamilySettings) -> Iterator[tuple[int, str, Scores]]:

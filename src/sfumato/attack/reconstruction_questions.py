@@ -195,3 +195,17 @@ def selection(confidence: NDArray[np.float32], share: float) -> NDArray[np.float
     above = confidence > limit
     at = confidence == limit
     return np.asarray(above + at * ((wanted - above.sum()) / at.sum()))
+
+
+def rate_of(question: Question, guesses: Guesses, part: slice, certainty: float) -> float:
+    """Return the share of right guesses among the surest ones of some records."""
+    cell_of = question.cells.cell_of[part]
+    weights = selection(guesses.confidence[cell_of], certainty)
+    is_right = guesses.values[cell_of] == question.values[part]
+    return float((weights * is_right).sum() / weights.sum())
+
+
+def is_open(question: Question) -> bool:
+    """Return True if some mask leaves more than one value that occurred in training."""
+    seen = np.bincount(question.values[question.train], minlength=question.n_values) > 0
+    return bool(((question.possible & seen).sum(axis=1) > 1).any())

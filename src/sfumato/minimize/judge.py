@@ -14,8 +14,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.reconstruction_adversaries import FamilySettings, answer, rate_of
+from sfumato.attack.reconstruction_adversaries import FamilySettings, answer
 from sfumato.attack.reconstruction_clues import ask
+from sfumato.attack.reconstruction_questions import rate_of
 from sfumato.attack.samples import Samples
 from sfumato.certificates.bounds import best_attacker_upper
 from sfumato.errors import ParameterError, named
