@@ -289,14 +289,34 @@ def test_on_coded_data_the_attacker_wants_people_and_not_places(tmp_path):
     assert "named in --personal" in named.stdout and "Name others" not in named.stdout
 
 
-def test_a_form_without_questions_is_warned_of(tmp_path):
+LONG = "police_reported_alcohol_involvement_of_the_driver"
+
+
+def few_columns(tmp_path, bought):
     random = np.random.default_rng(0)
-    rows = [
-        f"{random.integers(18, 80)},{random.integers(0, 9)},{'yes' if random.random() < 0.05 else 'no'}"
-        for _ in range(400)
-    ]
-    (tmp_path / "people.csv").write_text("\n".join(["age,visits,bought", *rows]) + "\n")
-    result = call(
-        "minimize", tmp_path / "people.csv", "--target", "bought", "--max-loss", 0.5, "-o", tmp_path / "g.json"
-    )
-    assert "a form has no questions" in " ".join(result.output.split())
+    ages = random.integers(18, 80, 400)
+    rows = [f"{age},{random.integers(0, 9)},{'yes' if bought(age, random) else 'no'}" for age in ages]
+    (tmp_path / "people.csv").write_text("\n".join([f"age,{LONG},bought", *rows]) + "\n")
+    return "minimize", tmp_path / "people.csv", "--target", "bought", "-o", tmp_path / "g.json", "--max-loss", 0.6
+
+
+@pytest.mark.parametrize(
+    ("bought", "advice"),
+    [
+        (lambda age, random: random.random() < 0.05, "Even in full resolution the model is no better"),
+        (lambda age, random: age > 50, "give a smaller --max-loss"),
+    ],
+)
+def test_a_form_without_questions_is_warned_of(tmp_path, bought, advice):
+    told = " ".join(call(*few_columns(tmp_path, bought)).output.split())
+    assert "a form has no questions" in told and advice in told
+
+
+def test_costs_of_columns_with_long_names_are_printed_whole(tmp_path):
+    usual = few_columns(tmp_path, lambda age, random: age > 50)
+    result = call(*usual[:-1], 0.05, "--costs", tmp_path / "costs.svg", "--max-risk", 1)
+    lines = result.stdout.splitlines()
+    start = lines.index("what each column costs and is worth")
+    named = lines.index(f"  {LONG}", start)
+    assert lines[named + 1].split()[0] in ("finer", "coarser", "not")
+    assert "]" in lines[named + 1] and "…" not in lines[named + 1]

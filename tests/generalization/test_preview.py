@@ -94,6 +94,17 @@ def test_the_preview_says_what_is_asked_in_words_and_why(made, browser, tmp_path
     page.close()
 
 
+def test_what_is_not_asked_for_the_same_reason_stands_together():
+    names = ("AGEP", "SEX", "job", "town")
+    columns = MemorySource(read_table(TABLE), list(names)).columns
+    coarse = generalization_from_bins(columns, [np.zeros(column.bins.n_bins, int) for column in columns], floor=1)
+    reasons = {"AGEP": Reason("useless"), "SEX": Reason("forbidden"), "job": Reason("useless")}
+    page = coarse.to_preview(reasons=reasons)
+    assert page.count("In a test, decisions were no better with this answer.") == 1
+    told = re.sub(r"<[^>]+>", "\n", page[page.index("with this answer") :])
+    assert [line for line in told.splitlines() if line in names] == ["AGEP", "job", "SEX", "town"]
+
+
 def test_german_pages_are_german(made, browser, tmp_path):
     page = opened(browser, tmp_path, page_of(made, "form", "de"))
     assert page.evaluate("document.documentElement.lang") == "de"

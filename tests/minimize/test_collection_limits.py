@@ -259,6 +259,18 @@ def test_the_picture_has_a_panel_of_the_certificate_where_there_is_one():
     assert "+31.8" in certified  # the end of its axis: the value and a margin
 
 
+def test_long_names_get_room_in_the_picture_and_are_cut_where_there_is_none():
+    step = AttributeStep("finer", 2, -0.02, 0.1, None, (-0.03, -0.01))
+    names = ("SEX", "RELATED_FACTOR_(1)", "AIR_BAG_AVAILABILITY/DEPLOYMENT_OF_THIS_SEAT")
+    picture = AttributeCosts(tuple(AttributeCost(name, 1, (step,)) for name in names), 0.2, 0.5, None).plot()
+    shown = {own.text or own[0].tail: own for own in ElementTree.fromstring(picture).iter() if own.tag.endswith("text")}
+    wide = next(name for name in shown if name.endswith("…"))
+    assert names[2].startswith(wide[:-1])
+    assert shown[wide][0].text == names[2]  # whole, where a pointer rests on it
+    for name in (*names[:2], wide):
+        assert float(shown[name].get("x")) >= 10 * len(name)  # capitals of 12 pixels are at most as wide
+
+
 def test_costs_are_told_in_every_form(costs):
     _, found = costs
     text, page, picture = str(found), found._repr_html_(), found.plot()

@@ -349,9 +349,19 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
             is_warning=True,
         )
     if chosen is everything and max_loss is not None:
+        if everything.validation_error <= nothing.validation_error:
+            advice = (
+                "Even in full resolution the model is no better than always giving the most frequent answer. Pass more "
+                "records, or a sample with as many of each class."
+            )
+        else:
+            advice = (
+                "If the model is to use the columns, give a smaller --max-loss, or a sample with more records of rare "
+                "classes."
+            )
         console.note(
             f"collecting nothing costs no more than --max-loss {max_loss:g} on these records: no column is collected, "
-            "and a form has no questions. If the model is to use the columns, give a smaller --max-loss.",
+            f"and a form has no questions. {advice}",
             is_warning=True,
         )
 
@@ -361,8 +371,24 @@ def _show_costs(console: Console, costs: AttributeCosts) -> None:
 
     console.heading("what each column costs and is worth")
     (_, *head), *lines = costs.lines()
-    console.records(["", *head], [[f"  {name}", *cells] for name, *cells in lines])
+    _show_steps(console, head, lines)
     console.text(DIFFERENCES)
+
+
+def _show_steps(console: Console, head: list[str], lines: list[list[str]]) -> None:
+    """Print a line per step; where names of columns leave too little room for numbers, they have lines of their own."""
+    rooms = [max(map(len, column)) + 2 for column in zip(head, *(cells for _, *cells in lines), strict=True)]
+    if max(len(name) for name, *_ in lines) + 4 + sum(rooms) <= console.out.width:
+        console.records(["", *head], [[f"  {name}", *cells] for name, *cells in lines])
+        return
+    steps_of: dict[str, list[list[str]]] = {}
+    for name, *cells in lines:
+        steps_of.setdefault(name, []).append(cells)
+    console.text("    " + "".join(f"{word:{room}}" for word, room in zip(head, rooms, strict=True)).rstrip())
+    for name, steps in steps_of.items():
+        console.text(f"  {name}")
+        for cells in steps:
+            console.text("    " + "".join(f"{cell:{room}}" for cell, room in zip(cells, rooms, strict=True)).rstrip())
 
 
 def _certified(point: SweepPoint) -> str:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sfumato.minimize.attribute_steps import AttributeCosts, AttributeStep, StepName
 
-_ROW, _NAMES, _PANEL, _GAP, _HEAD, _MARGIN = 26, 170, 230, 26, 64, 20
+_ROW, _PANEL, _GAP, _HEAD, _MARGIN = 26, 230, 26, 64, 20
+_BUCKETS = 40  # between the names and the first panel
+_NAMES, _MOST_NAMES = 110, 250  # room for names, at least and at most
 _COLORS: dict[StepName, str] = {"not collected": "#d1495b", "coarser": "#a06a00", "finer": "#1b6ca8"}
 _SHAPES: dict[StepName, str] = {
     "not collected": "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0Z",
@@ -42,10 +44,12 @@ def picture_of(costs: AttributeCosts) -> str:
     if costs.certified is not None:
         panels.append(_Panel("any attacker, at most", lambda step: step.certified or 0.0, lambda step: ()))
     bottom = _HEAD + _ROW * len(costs.rows)
-    width, height = _NAMES + len(panels) * (_PANEL + _GAP) - _GAP + _MARGIN, bottom + 44
-    shapes = [_legend(), *_names(costs, width)]
+    longest = max((_length(row.attribute) for row in costs.rows), default=0.0)
+    left = _MARGIN + round(min(max(longest, _NAMES), _MOST_NAMES)) + _BUCKETS
+    width, height = left + len(panels) * (_PANEL + _GAP) - _GAP + _MARGIN, bottom + 44
+    shapes = [_legend(left), *_names(costs, left, width)]
     for number, panel in enumerate(panels):
-        shapes += _drawn(costs, panel, _NAMES + number * (_PANEL + _GAP), bottom)
+        shapes += _drawn(costs, panel, left + number * (_PANEL + _GAP), bottom)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         'role="img" font-family="system-ui, sans-serif" font-size="12"><title>Change of the error and of the risk if '
@@ -87,24 +91,39 @@ def _drawn(costs: AttributeCosts, panel: _Panel, left: float, bottom: float) -> 
     return shapes
 
 
-def _names(costs: AttributeCosts, width: float) -> list[str]:
+def _names(costs: AttributeCosts, left: float, width: float) -> list[str]:
     """Return names and numbers of buckets of the attributes, and lines between them."""
     shapes = [
         f'<path d="M{_MARGIN} {_HEAD + _ROW * number}H{width - _MARGIN}" stroke="#eee" fill="none"/>'
         for number in range(len(costs.rows) + 1)
     ]
-    shapes.append(f'<text x="{_NAMES - 14}" y="{_HEAD - 12}" text-anchor="end" fill="#555">buckets</text>')
+    shapes.append(f'<text x="{left - 14}" y="{_HEAD - 12}" text-anchor="end" fill="#555">buckets</text>')
     for number, row in enumerate(costs.rows):
         y = _HEAD + _ROW * (number + 0.5) + 4
-        name = row.attribute if len(row.attribute) <= 18 else row.attribute[:17] + "…"
+        name, whole = _shortened(row.attribute), escape(row.attribute)
         buckets = row.n_buckets if row.n_buckets > 1 else "-"
-        shapes.append(f'<text x="{_NAMES - 40}" y="{y:.1f}" text-anchor="end">{escape(name)}</text>')
-        shapes.append(f'<text x="{_NAMES - 14}" y="{y:.1f}" text-anchor="end" fill="#555">{buckets}</text>')
+        told = f"<title>{whole}</title>{escape(name)}" if name != row.attribute else whole
+        shapes.append(f'<text x="{left - _BUCKETS}" y="{y:.1f}" text-anchor="end">{told}</text>')
+        shapes.append(f'<text x="{left - 14}" y="{y:.1f}" text-anchor="end" fill="#555">{buckets}</text>')
     return shapes
 
 
-def _legend() -> str:
-    shapes, x = [], float(_NAMES)
+def _length(text: str) -> float:
+    """Return about how wide a text is; wide fonts are provided for."""
+    return sum(9.3 if letter.isupper() or letter in "mw%@" or letter > "\u0500" else 7.5 for letter in text)
+
+
+def _shortened(name: str) -> str:
+    """Return a name that fits."""
+    if _length(name) <= _MOST_NAMES:
+        return name
+    while name and _length(name + "…") > _MOST_NAMES:
+        name = name[:-1]
+    return name + "…"
+
+
+def _legend(left: float) -> str:
+    shapes, x = [], float(left)
     for name in _COLORS:
         shapes.append(f'{_mark(name, x, 20)}<text x="{x + 9:.0f}" y="24">{name}</text>')
         x += 34 + 7 * len(name)

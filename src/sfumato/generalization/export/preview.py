@@ -70,9 +70,11 @@ def _not_asked(spared: Sequence[Attribute], wording: Wording) -> str:
     texts = wording.texts
     if not spared:
         return f"<p>{html_text(texts.nothing_left)}</p>"
-    rows = []
+    titles_of: dict[str | None, list[str]] = {}
     for attribute in spared:
-        reason = wording.reason(attribute)
-        told = f' <span class="quiet">{html_text(reason)}</span>' if reason else ""
-        rows.append(f"<li><strong>{html_text(wording.title(attribute))}</strong>{told}</li>")
-    return f"<p>{html_text(texts.not_asked_intro)}</p>\n<ul>{''.join(rows)}</ul>"
+        titles_of.setdefault(wording.reason(attribute), []).append(wording.title(attribute))
+    lists = []
+    for reason, titles in titles_of.items():
+        told = f'<p class="quiet">{html_text(reason)}</p>' if reason else ""
+        lists.append(f"{told}<ul>{''.join(f'<li><strong>{html_text(title)}</strong></li>' for title in titles)}</ul>")
+    return f"<p>{html_text(texts.not_asked_intro)}</p>\n" + "\n".join(lists)

@@ -157,7 +157,7 @@ _ENGLISH = Texts(
         "needed": "Without this answer, {decisions} more of every 100 decisions would be wrong.",
         "helps": "This answer may make decisions a little better. The difference was too small to measure.",
         "required": "It has to be asked.",
-        "useless": "In a test, knowing it did not make decisions better.",
+        "useless": "In a test, decisions were no better with this answer.",
         "good enough": "Decisions are good enough without it. Knowing it would make {decisions} more of every 100 "
         "right.",
         "not worth it": "Knowing it would make {decisions} more of every 100 decisions right, but it would tell more "
