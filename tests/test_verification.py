@@ -72,6 +72,19 @@ def test_pieces_count_the_same_groups(kind: str, n_threads: int, monkeypatch: py
     assert sorted(count_groups(frame, list(columns), n_threads=n_threads).tolist()) == sorted(whole.tolist())
 
 
+@pytest.mark.parametrize("n_cells", [1, 7, 1_000])
+def test_values_of_every_group_are_those_that_counting_one_by_one_finds(n_cells: int):
+    random = np.random.default_rng(5)
+    group, values = random.integers(0, 12, 300), random.integers(0, 4, 300)
+    group[:12] = np.arange(12)
+    expected = [[int(((group == g) & (values == v)).sum()) for v in range(4)] for g in range(12)]
+    blocks = list(verification.count_values_by_block(group, values, 4, n_cells=n_cells))
+    assert np.concatenate(blocks).tolist() == expected
+    assert len(blocks) == (1 if n_cells == 1_000 else 12)
+    counted = verification.count_values(pa.table({"town": group}), ["town"], values, 4)
+    assert sorted(counted.tolist()) == sorted(expected)
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.float64, object])
 def test_pieces_of_arrays_count_the_same_groups(dtype: type, monkeypatch: pytest.MonkeyPatch):
     array = np.sort(np.random.default_rng(3).integers(-5, 400, (600, 2)), axis=0).astype(dtype)

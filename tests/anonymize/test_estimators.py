@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -69,6 +70,17 @@ def test_the_final_model_has_seen_anonymized_records_only(numbers):
     assert rows_of(seen) == rows_of(classifier.anonymizer_.transform(X))
     assert classifier.classes_.tolist() == [0, 1]
     assert is_classifier(classifier) and is_regressor(AnonymizedRegressor(Ridge()))
+
+
+def test_a_model_that_cannot_take_text_is_answered_with_how_to_wrap_it(adults, numbers):
+    X, y = adults
+    with pytest.raises(TypeError, match="must be a string or a real number") as refused:
+        AnonymizedClassifier(DecisionTreeClassifier(), k=5).fit(X, y)
+    [note] = refused.value.__notes__
+    assert "not all are numbers: " in note and "'town'" in note and "'age'" not in note and "OrdinalEncoder" in note
+    with pytest.raises(ValueError, match="Negative values") as refused:  # numbers alone: another reason
+        AnonymizedClassifier(MultinomialNB(), k=5).fit(*numbers)
+    assert not hasattr(refused.value, "__notes__")
 
 
 def test_fitting_equals_doing_the_four_steps_by_hand(numbers):

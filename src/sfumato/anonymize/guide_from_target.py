@@ -27,6 +27,8 @@ GuideKind = Literal["auto", "labels", "probabilities", "numbers"]
 
 _SUM_TOLERANCE = 1e-3  # probabilities in single precision, many classes
 
+_MOST_NAMED = 10  # columns in a note
+
 
 def guide_from(targets: Any, *, kind: str = "auto", n_records: int) -> Guide:
     """Turn labels, probabilities or numbers of all records into a guide.
@@ -232,7 +234,7 @@ def train_guide(
 def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: NDArray[np.float64] | None) -> Any:
     """Fit an estimator, with weights where some are given; a pipeline hands them to its last step."""
     if sample_weight is None:
-        return estimator.fit(X, y)
+        return _fit(estimator, X, y)
     if not takes_weights(estimator):
         raise ParameterError(
             f"sample_weight with {type(estimator).__name__}, whose fit takes none: expected an estimator that does. "
@@ -240,7 +242,24 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: NDArray[np.float
         )
     steps = getattr(estimator, "steps", None)
     name = f"{steps[-1][0]}__sample_weight" if steps else "sample_weight"
-    return estimator.fit(X, y, **{name: sample_weight})
+    return _fit(estimator, X, y, **{name: sample_weight})
+
+
+def _fit(estimator: Any, X: Any, y: Any, **weights: Any) -> Any:
+    try:
+        return estimator.fit(X, y, **weights)
+    except (TypeError, ValueError) as error:
+        table = read_table(X)
+        others = [name for name in table.names if table.column(name).kind != "number"]
+        if others:
+            shown = ", ".join(map(repr, others[:_MOST_NAMED])) + (" and others" if len(others) > _MOST_NAMED else "")
+            error.add_note(
+                f"sfumato hands {type(estimator).__name__} the columns as they are, and not all are numbers: {shown}. "
+                "If it cannot take them, wrap what it would need without sfumato, too, such as make_pipeline("
+                "make_column_transformer((OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=-1), "
+                "columns), remainder='passthrough'), model)."
+            )
+        raise
 
 
 def takes_weights(estimator: Any) -> bool:
