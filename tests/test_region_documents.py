@@ -102,6 +102,13 @@ def test_what_was_saved_trains_the_same_models_everywhere(fitted, tmp_path):
     first, second = trained[0].predict(X), trained[1].predict(pl.from_pandas(X))
     assert np.array_equal(first, second)
     assert (first == y).mean() > 0.85
+    # A table for the kind of frame: its order of columns, its declared categories, and none of its records.
+    like = X.iloc[:1, ::-1].astype({"job": "category"})
+    seen = AnonymizedClassifier(encoded, random_state=0).fit_partition(loaded, frame=like)
+    assert seen.feature_names_in_.tolist() == list(X.columns[::-1])
+    assert (seen.predict(X[X.columns[::-1]]) == y).mean() > 0.85
+    with pytest.raises(InputError, match="frame has no column"):
+        AnonymizedClassifier(encoded).fit_partition(loaded, frame=X.iloc[:, 1:])
     small = AnonymizedClassifier(encoded, random_state=0).fit_partition(loaded, n_records=300)
     assert (small.predict(X.assign(other=1)) == y).mean() > 0.7  # a column that the model does not know is left out
 

@@ -10,8 +10,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 
-from sfumato import GuaranteeError, InputError, ParameterError, Partition, PrivacyLedger, PrivateAnonymizer
+from sfumato import (
+    AnonymizedClassifier,
+    GuaranteeError,
+    InputError,
+    ParameterError,
+    Partition,
+    PrivacyLedger,
+    PrivateAnonymizer,
+)
 from sfumato.private import linear, mechanisms, noise
 from sfumato.private.accounting import gaussian_delta, gaussian_mu
 from sfumato.private.encoding import PublicEncoding
@@ -194,6 +203,26 @@ def test_the_ledger_is_asked_before_anything_is_learnt(monkeypatch):
     monkeypatch.undo()
     PrivateAnonymizer(0.5, **PUBLIC).fit(X, y, ledger=ledger)
     assert math.isclose(ledger.total().epsilon, 0.5)
+
+
+def test_a_model_for_raw_records_learns_from_the_partition_alone(fitted):
+    X, y = people(3000, 12)
+    regions = fitted.partition_.regions
+    np.testing.assert_array_equal(regions.target.n_in_class, fitted.counts_)  # labels are listed as they are sorted
+    np.testing.assert_array_equal(regions.sizes, fitted.counts_.sum(axis=1))
+    assert fitted.release().partition is fitted.partition_
+    model = AnonymizedClassifier(HistGradientBoostingClassifier(random_state=0), random_state=0)
+    model.fit_partition(fitted.partition_, frame=X)
+    assert model.score(X, y) > 0.88
+    assert model.feature_names_in_.tolist() == list(X.columns)
+    turned = PrivateAnonymizer(1.0, **{**PUBLIC, "labels": ["yes", "no"]}).fit(*people(2000, 13))
+    np.testing.assert_array_equal(turned.partition_.regions.target.n_in_class, turned.counts_[:, ::-1])
+
+
+def test_every_label_has_a_place_in_the_regions():
+    X, y = people(500, 14)
+    made = PrivateAnonymizer(1.0, **{**PUBLIC, "labels": ["no", "perhaps", "yes"]}).fit(X, y)
+    assert made.partition_.regions.target.labels.tolist() == ["no", "perhaps", "yes"]
 
 
 def test_the_partition_can_be_saved_and_says_nothing_of_k(fitted, tmp_path):

@@ -3,6 +3,7 @@
 
 import datetime
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -197,10 +198,36 @@ def test_values_can_be_drawn_from_regions_of_the_other_people(others, table):
     for own in (made, turned):
         ages = own.table["age"].to_numpy()
         assert ages[own.target == "yes"].mean() > ages[own.target == "no"].mean() + 15
+    assert points.partition is None
     with pytest.raises(ParameterError, match="expected those of the fitted estimator"):
         released(regions="regions")
     with pytest.raises(ParameterError, match="groups and 2 labels for a partition of"):
         released(regions=classifier.regions_, labels=[*LABELS, "perhaps"])
+
+
+def test_a_model_learns_from_regions_with_the_released_counts(others, table):
+    classifier = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), k=20, random_state=0)
+    classifier.fit(others[["age", "pay"]], labels_of(others))
+    people = table[["age", "pay"]]
+    y, labels = labels_of(people), LABELS[::-1]  # listed in another order than the regions'
+    asked = PrivateSettings("counts", 1.0, labels=labels, fitted_on="others", regions=classifier.regions_)
+    partition = classifier.anonymizer_.partition_
+    made = release_privately(partition, people, read_table(people), y, asked, noise=NoNoise())
+    regions = made.partition.regions
+    counted = Counter(zip(partition.apply(people), y, strict=True))
+    told = [[counted[group, label] for label in sorted(labels)] for group in range(partition.n_groups)]
+    np.testing.assert_array_equal(regions.target.n_in_class, told)
+    np.testing.assert_array_equal(regions.sizes, np.sum(told, axis=1))
+    assert made.partition.fingerprints is None and partition.fingerprints is not None
+    model = AnonymizedClassifier(DecisionTreeClassifier(max_depth=2), random_state=0)
+    assert model.fit_partition(made.partition, frame=people).score(people, y) > 0.8
+    # Cells without anybody are drawn for nobody.
+    few = people[people["age"] > 50]
+    asked = replace(asked, ledger=PrivacyLedger())
+    made = release_privately(partition, few, read_table(few), y[people["age"] > 50], asked, noise=NoNoise())
+    assert (made.partition.regions.sizes == 0).any()
+    drawn = made.partition.regions.draw(np.random.default_rng(0))
+    np.testing.assert_array_equal(np.bincount(drawn.group, minlength=partition.n_groups), made.partition.regions.sizes)
 
 
 # -- samples ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records become numbers by public knowledge alone, the same in every library."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -68,6 +70,8 @@ def test_codes_can_be_categories():
         ({"categories": ["north"]}, "expected a mapping"),
         ({"categories": {"region": []}}, "at least one value"),
         ({"categories": {"region": ["a", "a"]}}, "each once"),
+        # In a table whose only text is one person's, all numbers are read as text, and none would be in the list.
+        ({"categories": {"region": ["a", 1]}}, "text and other values"),
         ({"n_intervals": 0}, "n_intervals=0"),
     ],
 )
@@ -97,6 +101,12 @@ def test_lists_and_columns_must_be_of_one_kind(values, known, match):
     table = read_table(pa.table({"code": values}))
     with pytest.raises(ParameterError, match=match):
         PublicEncoding(["code"], None, {"code": known}).cells(table)
+
+
+def test_dates_are_no_categories():
+    days = read_table(pa.table({"day": pa.array([0, 1], pa.date32())}))
+    with pytest.raises(ParameterError, match="holds dates or times and is in categories="):
+        PublicEncoding(["day"], None, {"day": [datetime.date(1970, 1, 1)]}).cells(days)
 
 
 def test_a_column_without_any_value_has_no_kind():

@@ -160,6 +160,12 @@ def test_impossible_settings_are_refused(changes, error, match):
         PrivateLogisticRegression(**{**PUBLIC, **changes}).fit(X, y)
 
 
+def test_labels_of_several_types_are_explained():
+    X, _ = people(4)
+    with pytest.raises(InputError, match="labels that are not among the 2 of classes="):
+        PrivateLogisticRegression(**{**PUBLIC, "classes": [0, 1]}).fit(X, np.array([0, 1, "x", 1], object))
+
+
 def test_labels_must_fit_the_records():
     X, y = people(50)
     with pytest.raises(InputError, match="one label per record"):

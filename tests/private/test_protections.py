@@ -54,6 +54,8 @@ def test_private_models_and_releases_stand_beside_the_others_with_their_limits(m
     assert all(attack.rate.value <= row.limit for row in rows if row.limit for attack in row.attacks)
     # Releases are also made with the values of cells, for records that are recoded.
     assert all(row.recoded is not None and row.recoded.value > found.blind for row in rows[2:])
+    # Their models learn from regions with the noisy counts, and meet raw records.
+    assert all(row.utility is not None and row.utility.value > found.blind + 0.1 for row in rows[2:])
 
 
 def test_a_private_line_learns_numbers(monkeypatch):

@@ -23,6 +23,7 @@ from sfumato.anonymize.partitioners import Fit
 from sfumato.anonymize.region_training import (
     checked_regions,
     chosen_floor,
+    frame_of_regions,
     framed,
     mean_weights,
     train_on_regions,
@@ -162,13 +163,14 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def fit_partition(self, partition: Partition, *, n_records: int | None = None, frame: str = "pandas") -> Self:
+    def fit_partition(self, partition: Partition, *, n_records: int | None = None, frame: Any = "pandas") -> Self:
         """Train the estimator on the regions of a partition, without any record.
 
         For partitions that were fitted where the records are: on a table larger than memory
         (``sfumato.parquet.fit_transform`` and ``sfumato.duckdb.fit_transform`` with `target`), or by an estimator that
-        was fitted elsewhere, and saved. The model sees the quasi-identifiers; other columns of later records are left
-        out. Settings that say how groups are formed are not used.
+        was fitted elsewhere, and saved. Also for ``release.partition`` of a release with epsilon. The model sees the
+        quasi-identifiers; other columns of later records are left out. Settings that say how groups are formed are not
+        used.
 
         Parameters
         ----------
@@ -176,8 +178,9 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             With regions, in memory or loaded.
         n_records : int, optional
             How many records are drawn to train with. None: one for each person.
-        frame : {"pandas", "polars", "pyarrow", "numpy"}, default="pandas"
-            The kind of table that the estimator is trained on.
+        frame : {"pandas", "polars", "pyarrow", "numpy"} or table, default="pandas"
+            The kind of table that the estimator is trained on. A table stands for its kind, order of columns and
+            declared categories; its records are not used.
 
         Examples
         --------
@@ -192,18 +195,17 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         True
         """
         check_wrapped(self, (), such_as="LogisticRegression()")
-        check_choice("frame", frame, ("pandas", "polars", "pyarrow", "numpy"))
         if n_records is not None:
             check_integer("n_records", n_records, 1)
         regions = checked_regions(partition, is_number=self._guide_kind == "numbers")
+        kind = frame_of_regions(regions, frame)
         self.estimator_ = train_on_regions(
-            clone(self.estimator), regions, framed(regions, frame), None, self._generator(), n_records=n_records
+            clone(self.estimator), regions, framed(kind), None, self._generator(), n_records=n_records
         )
         self.regions_, self.partition_ = regions, partition
-        names = [column.name for column in regions.columns]
-        self.n_features_in_ = len(names)
-        if frame != "numpy":
-            self.feature_names_in_ = np.array(names, object)
+        self.n_features_in_ = len(kind.labels)
+        if kind.library != "numpy":
+            self.feature_names_in_ = np.array(list(kind.labels.values()), object)
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_
         return self

@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.anonymize.fitted_partition import Partition
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
-from sfumato.anonymize.private_release import capped_rows, write_cells
+from sfumato.anonymize.private_release import capped_rows, with_counts, write_cells
+from sfumato.anonymize.region_training import drawn_classes
 from sfumato.anonymize.release import Release
 from sfumato.anonymize.target_labels import code_labels
 from sfumato.arguments import as_table_like, check_choice, check_integer
@@ -40,6 +41,7 @@ from sfumato.private.linear import PrivateLogisticRegression
 from sfumato.private.marginals import noisy_marginals
 from sfumato.private.mechanisms import noisy_counts
 from sfumato.private.spanning_tree import noisy_tree
+from sfumato.regions import Regions, code_target
 
 DIVISION: Mapping[str, float] = {"guide": 0.3, "rows": 0.2, "counts": 0.5}
 """The default division of the budget; chosen, as the default of rows, on Bank Marketing and two tables of the ACS."""
@@ -50,6 +52,7 @@ ROWS = ("mst", "marginals")
 _FEWEST_DRAWN, _MOST_DRAWN = 20_000, 1_000_000
 _SIZE_OVER_K = 1.33  # a group of the engine has about so many times k records
 _EXPECTED = 30.0  # records of a cell times epsilon of the counts, by default
+_FLOOR = 10  # drawn records of a number of a region, which protects nobody; chosen on the same tables as the division
 
 
 class _Budget(NamedTuple):
@@ -109,7 +112,8 @@ class PrivateAnonymizer(BaseEstimator):
     Attributes
     ----------
     partition_ : Partition
-        Fitted on drawn records. Publishing it costs nothing more.
+        Fitted on drawn records, with their regions, which have the noisy counts. Publishing it costs nothing more, and
+        ``AnonymizedClassifier(model).fit_partition(partition_)`` trains a model for raw records on it.
     guide_ : PrivateLogisticRegression
     privacy_ : PrivacyGuarantee
         Of all fitted attributes and of the release together.
@@ -202,12 +206,13 @@ class PrivateAnonymizer(BaseEstimator):
         rows = None if unit is None else capped_rows(table, unit, 1)
         model = self._row_model(encoding, table, label, len(labels), rows, budget.rows)
         self.guide_ = self._fit_guide(X, table, names, labels, label, rows, budget.guide)
-        self.partition_, self._drawn = self._grow(model, encoding, budget.counts)
+        self.partition_, regions, self._drawn = self._grow(model, encoding, budget.counts, labels)
         self.n_groups_ = self.partition_.n_groups
         cell = self.partition_.apply(X).astype(np.int64) * len(labels) + label
         cell = cell if rows is None else cell[rows]
         counts = np.bincount(cell, minlength=self.n_groups_ * len(labels))
         self.counts_ = noisy_counts(counts, budget.counts).reshape(self.n_groups_, len(labels))
+        self.partition_ = with_counts(self.partition_, regions, self.counts_, labels)
         self.labels_, self.privacy_ = labels, promise
         self._kind = kind_of_frame(X, table)
         return self
@@ -236,7 +241,7 @@ class PrivateAnonymizer(BaseEstimator):
         )
         measures = {"n_records": len(cell), "n_cells": self.n_groups_, "n_filled": int((self.counts_ > 0).sum())}
         target = self.labels_[cell % len(self.labels_)]
-        return Release(released, 0, 0, measures, target=target, privacy=self.privacy_)
+        return Release(released, 0, 0, measures, target=target, privacy=self.privacy_, partition=self.partition_)
 
     def transform(self, X: Any) -> Any:
         """Rewrite records as those of the release: each gets the values of its cell.
@@ -319,8 +324,10 @@ class PrivateAnonymizer(BaseEstimator):
             return noisy_tree(encoding, cells, mu)
         return noisy_marginals(encoding, cells, label, n_labels, mu)
 
-    def _grow(self, model: RowModel, encoding: PublicEncoding, epsilon: float) -> tuple[Partition, _Drawn]:
-        """Grow the tree on drawn records, as many as the noisy number of records; return both."""
+    def _grow(
+        self, model: RowModel, encoding: PublicEncoding, epsilon: float, labels: NDArray[Any]
+    ) -> tuple[Partition, Regions, _Drawn]:
+        """Grow the tree on drawn records, as many as the noisy number of records; return it with their regions."""
         n_drawn = int(np.clip(model.n_records, _FEWEST_DRAWN, _MOST_DRAWN))
         per_cell = _EXPECTED / epsilon if self.records_per_cell is None else float(self.records_per_cell)
         k = max(2, round(n_drawn * per_cell / (_SIZE_OVER_K * model.n_records)))
@@ -332,8 +339,13 @@ class PrivateAnonymizer(BaseEstimator):
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings would be about drawn records
-            partition = engine.fit(drawn, self.guide_.predict_proba(drawn)).partition_
+            said, floor = self.guide_.predict_proba(drawn), min(engine.k, _FLOOR)
+            fitted = engine._fit_for_regions(drawn, said, None, floor)
+            # The guide says how values go with labels inside a cell; how many records a cell has, the counts will.
+            label = labels[drawn_classes(said, np.random.default_rng())]
+            regions = engine._describe_regions(fitted, code_target(label, is_number=False), label, floor)
+        partition = engine.partition_
         assert isinstance(partition, Partition)
         # Fingerprints of drawn records would say that nobody is in it, and guarantees of k are about drawn records.
         partition = replace(partition, fingerprints=None, guarantees=(), criteria=())
-        return partition, _Drawn(drawn, collect(partition.apply(drawn), partition.n_groups))
+        return partition, regions, _Drawn(drawn, collect(fitted.group, partition.n_groups))

@@ -163,7 +163,15 @@ def release_privately(
         released = _write_regions(settings.regions, kind, cell // len(labels), cell % len(labels), labels)
     measures = {"n_records": len(cell), "n_cells": partition.n_groups, "n_filled": int((counts > 0).sum())}
     target = None if y is None else _target(labels, cell % len(labels), is_public=settings.labels is not None)
-    return Release(released, 0, 0, measures, target=target, privacy=promise)
+    learned_from = None
+    if settings.regions is not None and hasattr(partition, "regions"):
+        learned_from = with_counts(partition, settings.regions, counts.reshape(-1, len(labels)), labels)
+    return Release(released, 0, 0, measures, target=target, privacy=promise, partition=learned_from)
+
+
+def with_counts(partition: Any, regions: Regions, counts: NDArray[np.int64], labels: NDArray[Any]) -> Any:
+    """Return a partition whose regions have released counts, and no fingerprints of the people it was fitted on."""
+    return replace(partition, regions=regions.with_counts(counts, labels), fingerprints=None)
 
 
 def _target(labels: NDArray[Any], label: NDArray[np.int64], *, is_public: bool) -> NDArray[Any]:

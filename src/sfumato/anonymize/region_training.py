@@ -7,19 +7,20 @@ Drawn records exist inside this module only: they are handed to the `fit` of the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
-from sfumato.arguments import check_integer
+from sfumato.arguments import as_table_like, check_choice, check_integer
 from sfumato.columns import GroupedValues
 from sfumato.criteria import Criterion
 from sfumato.criteria.base import asks_records_alone
-from sfumato.errors import ParameterError
+from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
-from sfumato.frames.building import FrameKind, build_frame
+from sfumato.frames.building import FrameKind, build_frame, kind_of_frame
 from sfumato.regions import Regions
 
 _MOST_FLOOR = 20  # of the default: beyond it, accuracy falls and attacks do not
@@ -78,7 +79,7 @@ def train_on_regions(
     # A class weighs what the people weigh who have it.
     share = drawn.shares if weight is None else drawn.shares * weight
     if not takes_weights(estimator):
-        chosen = _drawn_classes(share, random_state)
+        chosen = drawn_classes(share, random_state)
         return fit_weighted(estimator, records, target.labels[chosen], None)
     total = share.sum(axis=1, keepdims=True)
     is_likely = share >= _LEAST_SHARE * total
@@ -89,10 +90,33 @@ def train_on_regions(
     return fit_weighted(estimator, _rows(records, row), target.labels[chosen], share[row, chosen])
 
 
-def framed(regions: Regions, library: str) -> Callable[[dict[str, GroupedValues]], Any]:
-    """Return a function that makes a frame of drawn columns, for an estimator that is trained without records."""
+def frame_of_regions(regions: Regions, frame: Any) -> FrameKind:
+    """Return the kind of frame that an estimator is trained on without records.
+
+    Parameters
+    ----------
+    regions : Regions
+    frame : str or table
+        A library, or a table of the same kind.
+    """
     names = [column.name for column in regions.columns]
-    kind = FrameKind(library, {name: name for name in names}, frozenset())
+    if isinstance(frame, str):
+        check_choice("frame", frame, ("pandas", "polars", "pyarrow", "numpy"))
+        return FrameKind(frame, {name: name for name in names}, frozenset())
+    frame = as_table_like(frame)
+    kind = kind_of_frame(frame, read_table(frame))
+    absent = [name for name in names if name not in kind.labels]
+    if absent:
+        raise InputError(
+            f"frame has no column {absent[0]!r}: expected a table with all {len(names)} columns of the regions. Pass "
+            "one like those that are predicted."
+        )
+    return replace(kind, labels={name: label for name, label in kind.labels.items() if name in names})
+
+
+def framed(kind: FrameKind) -> Callable[[dict[str, GroupedValues]], Any]:
+    """Return a function that makes a frame of drawn columns, for an estimator that is trained without records."""
+    names = list(kind.labels)
 
     def write(columns: dict[str, GroupedValues]) -> Any:
         return build_frame(kind, [(name, name, columns[name]) for name in names], len(columns[names[0]].group))
@@ -133,7 +157,7 @@ def mean_weights(
     return means
 
 
-def _drawn_classes(share: NDArray[np.float64], random_state: np.random.Generator) -> NDArray[np.intp]:
+def drawn_classes(share: NDArray[np.float64], random_state: np.random.Generator) -> NDArray[np.intp]:
     """Return a class for each record, drawn by its shares; a class that nobody got goes to the likeliest record."""
     summed = np.cumsum(share, axis=1)
     picks = random_state.random(len(share)) * summed[:, -1]

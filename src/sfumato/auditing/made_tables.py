@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
+from sfumato.anonymize import AnonymizedClassifier
 from sfumato.arguments import wrapped_has
 from sfumato.attack.shadows import with_seeds
 from sfumato.errors import InputError, ParameterError
@@ -49,10 +50,14 @@ class LearnsFromTable(MetaEstimatorMixin, BaseEstimator):
         """Make the table and train the estimator on it."""
         self.table_, target = self._make(X, np.asarray(y))
         read_table(self.table_)  # explains what is not a table, or has no records, before a model looks at it
-        self.estimator_ = clone(self.estimator).fit(self.table_, target)
+        self.estimator_ = self._trained(X, target)
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_
         return self
+
+    def _trained(self, X: Any, target: NDArray[Any]) -> Any:
+        """Return the model that is trained on the table; records look like `X`."""
+        return clone(self.estimator).fit(self.table_, target)
 
     def predict(self, X: Any) -> Any:
         """Predict raw records."""
@@ -168,8 +173,26 @@ def _comparable(known: NDArray[Any], values: NDArray[Any]) -> bool:
     return (known.dtype.kind in "biuf") == (np.asarray(values).dtype.kind in "biuf")
 
 
-class LearnsFromPrivateRelease(LearnsFromTable):
-    """A model of a release by a ``PrivateAnonymizer``: drawn values in cells that were counted with noise."""
+class LearnsFromPrivateTable(LearnsFromTable):
+    """Base: a table with epsilon is shared, and with it the regions of its cells, which the model learns from.
+
+    Attributes
+    ----------
+    partition_ : Partition
+        With regions that have the noisy counts.
+    """
+
+    partition_: Any
+
+    def _trained(self, X: Any, target: NDArray[Any]) -> Any:
+        return AnonymizedClassifier(clone(self.estimator)).fit_partition(self.partition_, frame=X)
+
+
+class LearnsFromPrivateRelease(LearnsFromPrivateTable):
+    """A model of a release by a ``PrivateAnonymizer``: regions of drawn records, in cells that are counted with noise.
+
+    The table has drawn values.
+    """
 
     def __init__(self, estimator: Any, anonymizer: Any) -> None:
         self.estimator = estimator
@@ -178,7 +201,7 @@ class LearnsFromPrivateRelease(LearnsFromTable):
     def _make(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
         self.anonymizer_ = clone(self.anonymizer).fit(X, y)
         release = self.anonymizer_.release(values="drawn")
-        self.privacy_ = release.privacy
+        self.privacy_, self.partition_ = release.privacy, release.partition
         return release.table, np.asarray(release.target)
 
     def of_cells(self, X: Any, y: NDArray[Any]) -> tuple[Any, Callable[[Any], Any]]:
@@ -208,8 +231,8 @@ class CellsOfOthers:
         return self._estimator.fit(*self._records)
 
 
-class LearnsFromCounts(LearnsFromTable):
-    """A model of noisy counts in the cells of a partition that was fitted on other people.
+class LearnsFromCounts(LearnsFromPrivateTable):
+    """A model of noisy counts in the cells of a partition that was fitted on other people, and of their regions.
 
     Parameters
     ----------
@@ -231,7 +254,7 @@ class LearnsFromCounts(LearnsFromTable):
 
     def _make(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
         release = self._release(X, y, self.cells.fitted.regions_)
-        self.privacy_ = release.privacy
+        self.privacy_, self.partition_ = release.privacy, release.partition
         return release.table, np.asarray(release.target)
 
     def of_cells(self, X: Any, y: NDArray[Any]) -> tuple[Any, Callable[[Any], Any]]:

@@ -41,8 +41,11 @@ class PrivateBoostingClassifier(PrivateClassifier):
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy of the fitted model, as interpret-core implements it and accounts
-    for it. It takes the number of records as public and draws noise from the operating system's random device. Two
-    made-up records, one of each class, are added to every table, so that no class is ever absent.
+    for it. It uses the number of records as it is, and keeps it in the model: two neighboring tables differ in one
+    record, and are taken to have the same number. Whoever knows who else is in the table, and their number, can count;
+    take `PrivateLogisticRegression` where that matters. Noise is added to floats as they are, from the operating
+    system's random device. Two made-up records, one of each class, are added to every table, so that no class is ever
+    absent.
 
     *Settings.* interpret-core's own defaults, 300 rounds at a rate of 0.01, stop long before the curves are learned.
     The order of the scores is right then, and their size is not. The defaults here were chosen on Bank Marketing, a
@@ -118,7 +121,8 @@ class PrivateBoostingClassifier(PrivateClassifier):
         self.privacy_ = self._guarantee(
             f"explainable boosting of interpret-core, {self.n_rounds} rounds with Gaussian noise",
             assumed,
-            "the number of records is public",
+            "the number of records is public and does not tell who is in the table",
+            "interpret-core's noise is that of real numbers",
             "settings were chosen without the records",
         )
         return self

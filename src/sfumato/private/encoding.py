@@ -80,6 +80,11 @@ class _Categories:
         """Raise ParameterError if the list has text and the column numbers, or the other way round."""
         if column.missing is not None and column.missing.all():
             return
+        if column.kind == "moment":
+            raise ParameterError(
+                f"column {self.name!r} holds dates or times and is in categories=: expected text, numbers or booleans. "
+                "Turn it into text, or into a number in bounds=, such as the year."
+            )
         found = [0] if column.kind == "number" else [] if column.categories is None else column.categories.tolist()
         kinds = (("text", _are_text), ("numbers", are_numbers))
         listed, held = ([name for name, holds in kinds if holds(values)] for values in (self.known, found))
@@ -276,6 +281,12 @@ def _column_of(
         if not known or len(set(known)) < len(known):
             raise ParameterError(
                 f"categories of column {name!r}: expected at least one value, and each once. Correct the list."
+            )
+        # Beside text all numbers of a column are read as text: one person's value would move everybody to other cells.
+        if len({isinstance(value, str) for value in known}) > 1:
+            raise ParameterError(
+                f"categories of column {name!r} are text and other values: expected one kind. Write all of them as "
+                "text, also in the table."
             )
         return _Categories(name, known)
     try:

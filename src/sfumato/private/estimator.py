@@ -94,8 +94,11 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             raise ParameterError(
                 f"{named('classes')} has {len(self.classes_)} label(s): expected at least two. List all labels."
             )
-        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        if (self.classes_[codes] != labels).any():
+        try:
+            codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        except TypeError:  # of labels that cannot be ordered
+            codes = None
+        if codes is None or (self.classes_[codes] != labels).any():
             raise InputError(
                 f"y has labels that are not among the {len(self.classes_)} of classes=: expected no others. Add them."
             )

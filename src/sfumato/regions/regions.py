@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -202,6 +202,18 @@ class Regions:
         """Return the same regions with the weights of their columns."""
         return replace(self, weights=weights)
 
+    def with_counts(self, counts: NDArray[np.int64], labels: Sequence[Any]) -> Regions:
+        """Return the same regions with other numbers of people, such as the noisy ones of a private release.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (groups, labels)
+        labels : sequence
+            Those of the regions, in the order of the counts.
+        """
+        n_in_class = counts[:, np.argsort(np.asarray(labels))].astype(np.float64)  # regions sort their labels
+        return replace(self, sizes=counts.sum(axis=1), target=replace(self.target, n_in_class=n_in_class, coarse=None))
+
     def draw(self, random_state: np.random.Generator, *, n_records: int | None = None, n_threads: int = 1) -> Drawn:
         """Draw records with what their values say about the target, in a random order.
 
@@ -247,7 +259,8 @@ class Regions:
         n_drawn = np.diff(offsets)[:, np.newaxis]
         # Where records are fewer than people, chance rounds the number of each class up or down.
         start = random_state.random((self.n_groups, 1)) * summed[:, -1:]
-        stops = np.minimum((summed * n_drawn + start) // summed[:, -1:], n_drawn).astype(np.int64)
+        n_people = np.maximum(summed[:, -1:], np.finfo(np.float64).tiny)  # of no record of an empty group
+        stops = np.minimum((summed * n_drawn + start) // n_people, n_drawn).astype(np.int64)
         n_each = np.diff(stops, axis=1, prepend=0)
         return np.repeat(np.tile(np.arange(n_each.shape[1], dtype=np.int32), self.n_groups), n_each.reshape(-1))
 
