@@ -64,8 +64,9 @@ def introduction(cells: Sequence[Mapping[str, Any]]) -> list[str]:
         "models) or from the table that is shared, if one is; guessing is right in 50% of the cases. *Singled out*: "
         "how many of the descriptions that one can read off the table fit exactly one person. *At most* holds for "
         "every attacker: about who was in the data, by differential privacy (delta 1e-6), or about a person's "
-        "occupation, by a [certificate](docs/certificates.md) for those who see the cell alone. Always answering the "
-        f"larger class is right in {shown.blind:.1%} of the cases."
+        "occupation, by a [certificate](docs/certificates.md) for those who see the cell alone. Models for raw records "
+        "learn from tables of groups as they are, and from tables with epsilon by regions. Always answering the larger "
+        f"class is right in {shown.blind:.1%} of the cases."
     )
     return [*wrap(said, 128), "", f"![accuracy and attacks of every protection](docs/results/{PICTURE})"]
 
@@ -194,12 +195,14 @@ def page(cells: Sequence[Mapping[str, Any]]) -> str:
         "*Minimized*: `PrivacyAwareTree`, alpha 0.5. *Anatomized*: `PrunedClassifier`, sensitive `occupation`, up to "
         "1% of the records suppressed.",
         "*Synthetic*: a chain of decision trees with leaves of five records, as in R's synthpop; no promise.",
-        "*Private logistic*, *private boosting*, *counts release* (cells of other people, values from regions) and "
-        "*private release* (`PrivateAnonymizer`, drawn values) have delta 1e-6 or none; edges and categories are "
-        "public. *Recoded*: releases with one set of values per cell, and test records recoded by it; counts with "
-        "noise of their own.",
-        "Trees of these forests grow until every leaf is pure. On drawn values, single labels of a cell mislead them; "
-        "boosting loses less: [releases with differential privacy](beyond-private-releases.md).",
+        "*Private logistic*, *private boosting*, *counts release* (cells of other people) and *private release* "
+        "(`PrivateAnonymizer`) have delta 1e-6 or none; edges and categories are public. *Recoded*: releases with one "
+        "set of values per cell, and test records recoded by it; counts with noise of their own.",
+        "Models for raw records learn from releases with epsilon by regions: "
+        "`AnonymizedClassifier(model).fit_partition(release.partition)`, from the noisy counts alone. Regions of other "
+        "people say how values go with labels inside a cell, those of drawn records what the private guide says of it. "
+        "A table of groups without its regions has its rows; with them, it is the row *model* of the same k. Seconds "
+        "of both rows are of the processor.",
     ]
     run = how_it_was_run([{**cell, "seed": 0} for cell in cells], "front-page", said)
     return "\n".join([*lines, *(line for line in run if line != "- One split only.")]) + "\n"

@@ -333,6 +333,13 @@ def test_a_partition_of_a_few_of_the_people_is_refused(anonymizer, others):
             anonymizer.release(every, mechanism="counts", epsilon=1.0, fitted_on=stated)
 
 
+def test_a_partition_of_whom_a_quarter_is_there_is_refused(anonymizer, others):
+    every = pd.concat([people(50_000, 5, start=1), others.iloc[:100]], ignore_index=True)
+    with pytest.raises(InputError, match="has about 25% of the 400 records that the artifact was made from"):
+        anonymizer.release(every, mechanism="counts", epsilon=1.0)
+    anonymizer.release(every.iloc[:50_000], mechanism="counts", epsilon=1.0)
+
+
 @pytest.mark.parametrize(
     "written",
     [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sfumato.private import descent, noise
+from sfumato.private import descent, noise, spanning_tree
 from sfumato.private.accounting import gaussian_scale
 from sfumato.private.descent import Descent, descend, noisy_gradient
 from sfumato.private.encoding import PublicEncoding
@@ -128,6 +128,37 @@ def test_a_gradient_step_with_neighboring_intervals_in_common(runs, monkeypatch)
         assert audited(2 * features) > EPSILON  # features longer than 1 are found out
 
 
+def test_a_gradient_step_of_several_classes(runs, monkeypatch):
+    """Residuals of three classes are clipped together: the neighbor's record is as wrong as can be."""
+    monkeypatch.setattr(noise, "_source", SeededNoise(12))
+    random = np.random.default_rng(0)
+    own = random.dirichlet(np.ones(3), len(ROWS)) - np.eye(3)[random.integers(0, 3, len(ROWS))]
+    wrong = np.array([[-0.999, 0.998, 0.001]])  # longer than 1
+    direction = np.outer(MORE[0], wrong / np.linalg.norm(wrong))
+
+    def audited(factor):
+        scale = gaussian_scale(EPSILON, DELTA) * factor
+        told = []
+        for rows, residuals in ((ROWS, own), (np.vstack([ROWS, MORE[:1]]), np.vstack([own, wrong]))):
+            repeated = sparse.kron(sparse.eye_array(runs), sparse.csr_array(rows.T), format="csr")
+            every = noisy_gradient(repeated, np.tile(residuals, (runs, 1)), LENGTH, scale)
+            told.append((every.reshape(runs, 5, 3) * direction).sum(axis=(1, 2)))
+        return epsilon_at_least(*told, delta=DELTA)
+
+    assert 0.7 * EPSILON < audited(1.0) <= EPSILON
+    if runs == RUNS:
+        assert audited(0.5) > EPSILON
+
+
+def test_the_number_of_persons(runs, monkeypatch):
+    monkeypatch.setattr(noise, "_source", SeededNoise(13))
+    scale = gaussian_scale(EPSILON, DELTA)
+    told = [descent.noisy_sum(np.full(runs, float(n)), scale) for n in (8, 9)]
+    assert 0.7 * EPSILON < epsilon_at_least(*told, delta=DELTA) <= EPSILON
+    told = [descent.noisy_sum(np.full(runs, float(n)), scale / 2) for n in (8, 9)]
+    assert epsilon_at_least(*told, delta=DELTA) > EPSILON
+
+
 def test_defect_no_clipping(monkeypatch):
     monkeypatch.setattr(noise, "_source", SeededNoise(5))
     monkeypatch.setattr(descent, "clipped", lambda residuals: residuals)
@@ -219,6 +250,20 @@ def test_counts_of_a_column(runs):
 
     assert 0.7 * EPSILON < epsilon_at_least(told(8, 21), told(9, 22), delta=DELTA) <= EPSILON
     assert epsilon_at_least(told(8, 23, 2.0), told(9, 24, 2.0), delta=DELTA) > EPSILON  # half of the noise
+
+
+def test_counts_of_a_pair_of_columns(runs):
+    """Counts of the pairs of a spanning tree: one record moves one count of each pair by 1."""
+    scale = gaussian_scale(EPSILON, DELTA)
+
+    def told(n_records, seed, factor=1.0):
+        cells = np.zeros((runs * n_records, 2), np.int64)
+        cells[:, 0] = np.repeat(np.arange(runs), n_records)  # each run is a cell of the first column
+        counts = spanning_tree.noisy_pair(cells, (0, 1), (runs, 1), scale * factor, SeededNoise(seed))
+        return counts[:, 0]
+
+    assert 0.7 * EPSILON < epsilon_at_least(told(8, 31), told(9, 32), delta=DELTA) <= EPSILON
+    assert epsilon_at_least(told(8, 33, 0.5), told(9, 34, 0.5), delta=DELTA) > EPSILON
 
 
 @pytest.mark.parametrize("kind", ["marginals", "mst"])

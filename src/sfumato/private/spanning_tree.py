@@ -107,9 +107,14 @@ def noisy_tree(encoding: PublicEncoding, cells: Integers, mu: float, *, noise: N
     scale = math.sqrt(max(len(tree), 1)) / mu_pairs
     pairs = {}
     for i, j in tree:
-        noisy = add_gaussian(_count_pair(cells, i, j, (sizes[i], sizes[j])), scale, noise)
+        noisy = noisy_pair(cells, (i, j), (sizes[i], sizes[j]), scale, noise)
         pairs[i, j] = _fitted(noisy, counts[i], counts[j], scale)
     return SpanningTree(counts, pairs)
+
+
+def noisy_pair(cells: Integers, pair: Pair, shape: tuple[int, int], scale: float, noise: Noise | None = None) -> Floats:
+    """Return how many records have each cell of two columns, with Gaussian noise; one record more adds 1 to one."""
+    return add_gaussian(_count_pair(cells, *pair, shape), scale, noise)
 
 
 def noisy_distances(
