@@ -154,6 +154,15 @@ def test_missing_values_are_released():
     assert len(made.table) > 3500
 
 
+@pytest.mark.parametrize("value", [None, "astronaut"], ids=["missing", "unknown"])
+def test_a_column_without_any_known_value_is_released(value):
+    """The one person who has a known value must not decide whether there is a release."""
+    X, y = people(500, 15)
+    fitted = PrivateAnonymizer(1.0, **PUBLIC).fit(X.assign(job=pd.Series([value] * 500, dtype=object)), y)
+    for values in ("cells", "drawn"):
+        assert fitted.release(values=values).table["job"].isna().mean() > 0.5
+
+
 def test_one_record_of_each_person_counts():
     X, y = people(6000, 6)
     X["person"] = np.arange(6000) // 3

@@ -65,6 +65,14 @@ def test_the_last_record_of_a_class_does_not_show(monkeypatch):
         assert model.decision_function(X).shape == (50,)
 
 
+@needs_interpret
+@pytest.mark.parametrize("epsilon", [1e-6, 1e4])
+def test_budgets_that_the_library_cannot_account_for_are_refused(epsilon):
+    X, y = people(50)
+    with pytest.raises(ParameterError, match=f"epsilon={epsilon:g}.*interpret-core"):
+        PrivateBoostingClassifier(epsilon, **PUBLIC).fit(X, y)
+
+
 def test_what_it_cannot_protect_is_refused():
     X, y = people(50)
     with pytest.raises(ParameterError, match="has 3 labels: expected two"):

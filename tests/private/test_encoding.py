@@ -112,6 +112,13 @@ def test_dates_are_no_categories():
 def test_a_column_without_any_value_has_no_kind():
     table = read_table(pd.DataFrame({"code": [np.nan, np.nan]}))
     np.testing.assert_array_equal(PublicEncoding(["code"], None, {"code": ["a", "b"]}).cells(table)[:, 0], [2, 2])
+    # Nor does it raise: with one person's value there would be no error.
+    for nothing in (pa.nulls(2), pa.array([None, None], pa.string()), pa.array([None, None], pa.int64())):
+        table = read_table(pa.table({"code": nothing}))
+        np.testing.assert_array_equal(PublicEncoding(["code"], None, {"code": ["a", "b"]}).cells(table)[:, 0], [2, 2])
+        numbers = PublicEncoding(["code"], {"code": (0, 1, 2)}, None)
+        np.testing.assert_array_equal(numbers.cells(table)[:, 0], [2, 2])
+        np.testing.assert_array_equal(numbers.dense(table), [[0.5], [0.5]])
 
 
 def test_records_of_a_person_share_one_weight():

@@ -114,6 +114,11 @@ class PrivateBoostingClassifier(PrivateClassifier):
             warnings.simplefilter("error")
             try:
                 self.model_ = model.fit(cells, codes)
+            except (RuntimeWarning, ValueError):  # of its accountant; the records are numbers of cells and labels
+                raise ParameterError(
+                    f"{named('epsilon', self.epsilon)} with delta={self.delta:g}: expected a budget that "
+                    "interpret-core can account for. Take another one, or PrivateLogisticRegression."
+                ) from None
             except Warning as leak:
                 raise GuaranteeError(
                     f"interpret-core warns: {leak} Expected bounds, categories and classes for everything."

@@ -38,11 +38,15 @@ class _Numbers:
         return len(self.cuts) + 2
 
     def cells(self, column: Column) -> Integers:
+        if _is_empty(column):
+            return np.full(column.n_records, len(self.cuts) + 1, np.int64)
         values = _numbers_of(column)
         cells = np.searchsorted(self.cuts, values, side="right")
         return cells if column.missing is None else np.where(column.missing, len(self.cuts) + 1, cells)
 
     def scaled(self, column: Column) -> Floats:
+        if _is_empty(column):
+            return np.full(column.n_records, 0.5)
         scaled = np.clip((_numbers_of(column) - self.low) / (self.high - self.low), 0.0, 1.0)
         return scaled if column.missing is None else np.where(column.missing, 0.5, scaled)
 
@@ -66,6 +70,8 @@ class _Categories:
         return len(self.known) + 1
 
     def cells(self, column: Column) -> Integers:
+        if _is_empty(column):
+            return np.full(column.n_records, len(self.known), np.int64)
         self._check_kind(column)
         place = {value: position for position, value in enumerate(self.known)}
         if column.categories is not None:
@@ -78,8 +84,6 @@ class _Categories:
 
     def _check_kind(self, column: Column) -> None:
         """Raise ParameterError if the list has text and the column numbers, or the other way round."""
-        if column.missing is not None and column.missing.all():
-            return
         if column.kind == "moment":
             raise ParameterError(
                 f"column {self.name!r} holds dates or times and is in categories=: expected text, numbers or booleans. "
@@ -300,6 +304,11 @@ def _column_of(
         )
     cuts = np.linspace(edges[0], edges[1], n_intervals + 1)[1:-1] if len(edges) == 2 else edges[1:-1]
     return _Numbers(name, float(edges[0]), float(edges[-1]), cuts)
+
+
+def _is_empty(column: Column) -> bool:
+    """Return True if a column has nothing but missing values, whose type says nothing."""
+    return column.missing is not None and bool(column.missing.all())
 
 
 def _numbers_of(column: Column) -> Floats:
