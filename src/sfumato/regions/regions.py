@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -202,16 +202,16 @@ class Regions:
         """Return the same regions with the weights of their columns."""
         return replace(self, weights=weights)
 
-    def with_counts(self, counts: NDArray[np.int64], labels: Sequence[Any]) -> Regions:
+    def with_counts(self, counts: NDArray[np.int64], labels: NDArray[Any]) -> Regions:
         """Return the same regions with other numbers of people, such as the noisy ones of a private release.
 
         Parameters
         ----------
         counts : ndarray of int64, shape (groups, labels)
-        labels : sequence
+        labels : ndarray
             Those of the regions, in the order of the counts.
         """
-        n_in_class = counts[:, np.argsort(np.asarray(labels))].astype(np.float64)  # regions sort their labels
+        n_in_class = counts[:, np.argsort(labels)].astype(np.float64)  # regions sort their labels
         return replace(self, sizes=counts.sum(axis=1), target=replace(self.target, n_in_class=n_in_class, coarse=None))
 
     def draw(self, random_state: np.random.Generator, *, n_records: int | None = None, n_threads: int = 1) -> Drawn:
