@@ -241,6 +241,14 @@ def test_the_join_has_every_record_once_with_each_row_of_its_group():
 # ---- refusals --------------------------------------------------------------------------------------------------------
 
 
+def test_columns_with_a_value_that_is_too_frequent_are_named():
+    table = pd.DataFrame({"age": range(12), "ill": list("aaaaaaaabcde"), "job": list("abcdefabcdef")})
+    with pytest.raises(GuaranteeError, match=r"more than 1/2 of them \(there is one in 'ill'\), and"):
+        Anatomizer(2, sensitive=["ill", "job"], random_state=0).fit_transform(table)
+    with pytest.raises(GuaranteeError, match=r"more than 1/2 of them, and"):
+        Anatomizer(2, sensitive="ill", random_state=0).fit_transform(table[["age", "ill"]])
+
+
 def test_an_l_that_needs_suppression_is_refused_with_what_would_work():
     frame = pd.DataFrame({"age": range(100), "ill": ["flu"] * 40 + [f"rare {i % 20}" for i in range(60)]})
     with pytest.raises(GuaranteeError, match=r"largest l that works is 2. Lower l, or set suppression_limit to 0.1 "):

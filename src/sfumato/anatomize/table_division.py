@@ -332,11 +332,11 @@ class DiverseGroups:
         """
         plan = plan_suppression(n_records, counts, self.ls, count_kinds)
         if plan is not None:
-            best = min(n_records // int(own[0]) for own in counts)
-            self._check_suppressed(n_records - int(plan.n_kept.sum()), n_records, best)
+            self._check_suppressed(n_records - int(plan.n_kept.sum()), n_records, [int(own[0]) for own in counts])
         return plan
 
-    def _check_suppressed(self, n_suppressed: int, n_records: int, largest_l: int) -> None:
+    def _check_suppressed(self, n_suppressed: int, n_records: int, most_frequent: Sequence[int]) -> None:
+        largest_l = min(n_records // n for n in most_frequent)
         limit, is_same = self.suppression_limit, len(set(self.ls)) == 1
         l, most = (self.ls[0] if is_same else dict(zip(self.names, self.ls, strict=True))), max(self.ls)  # noqa: E741
         given = f"{named('l', l)} for {', '.join(map(repr, self.names))} with {n_records} records"
@@ -352,10 +352,13 @@ class DiverseGroups:
         lower = lower if largest_l >= 2 else "a value has more than half, so no l works"
         how_many = f"{n_suppressed}" if n_suppressed >= most else f"fewer than {most}"
         advice = "Lower l, or set" if largest_l >= 2 else "Set"
+        beyond = [name for name, n, own in zip(self.names, most_frequent, self.ls, strict=True) if n * own > n_records]
+        of_l, least = f"1/{most if is_same else 'l'}", _rounded_up(n_suppressed, n_records)
+        where = f" (there is one in {', '.join(map(repr, beyond))})" if 0 < len(beyond) < len(self.names) else ""
         raise GuaranteeError(
-            f"{given}: expected no value in more than 1/{most if is_same else 'l'} of them, and {lower}. {advice} "
-            f"{named('suppression_limit')} to {_rounded_up(n_suppressed, n_records)} or more (it is {limit:g}), which "
-            f"leaves out {how_many} records."
+            f"{given}: expected no value in more than {of_l} of them{where}, and {lower}. "
+            f"{advice} {named('suppression_limit')} to {least} or more (it is {limit:g}), which leaves out {how_many} "
+            "records."
         )
 
 
