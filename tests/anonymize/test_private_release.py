@@ -447,7 +447,11 @@ def test_settings_that_make_no_sense_are_explained(anonymizer, table):
 def test_the_promise_reads_as_sentences(anonymizer, table):
     made = release(anonymizer, table, labels_of(table), labels=LABELS)
     text = made.privacy.describe()
-    assert "as likely in the table as not, no membership attack is right more often than 73.1%" in text
+    assert (
+        "as likely in the table as not, no membership attack by this result alone is right more often than 73.1%"
+        in text
+    )
+    assert "Results about the same people add up." in text
     assert "every person has one record" in text
     assert "epsilon" in made._repr_html_()
     assert made.privacy.to_dict()["adjacency"] == "adding or removing one record"

@@ -54,7 +54,8 @@ class PrivacyGuarantee:
         budget = f"epsilon {self.epsilon:g}" + (f", delta {self.delta:g}" if self.delta else "")
         return (
             f"Differential privacy with {budget}, for {self.adjacency}, by {self.mechanism}. About a person who is as "
-            f"likely in the table as not, no membership attack is right more often than {self.membership_limit:.1%}. "
+            f"likely in the table as not, no membership attack by this result alone is right more often than "
+            f"{self.membership_limit:.1%}. Results about the same people add up. "
             "It rests on: " + "; ".join(self.rests_on) + "."
         )
 
