@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from studies.clock import processor_seconds
-from studies.methods import DEFAULT, METHODS, PAPER_SETTINGS
+from studies.methods import DEFAULT, METHODS, PAPER_SETTINGS, Method
 from studies.models import MODELS, make_model
 from studies.tables import TITLES as TABLE_TITLES
 from studies.tables import Table, load
@@ -95,14 +95,22 @@ def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[s
         yield {name: value for name, value in asdict(cell).items() if value is not None and name not in BY}
 
 
-def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
-    """Run cells of one table, model and split, which share the model trained on raw records."""
-    from sklearn.metrics import roc_auc_score
+@dataclass(frozen=True)
+class Dealt:
+    """Records of one split; the tree of a guided method grows on its own where the split is the paper's."""
+
+    X_train: Any
+    X_test: Any
+    y_train: Any
+    y_test: Any
+    X_tree: Any
+    y_tree: Any
+
+
+def deal(table: Table, seed: int) -> Dealt:
+    """Deal 80% of the records to train on and 20% to test on, or 40%, 40% and 20% as in the paper."""
     from sklearn.model_selection import train_test_split
 
-    warnings.filterwarnings("ignore")  # non-converged networks and constant columns of small groups
-    name, model, seed = keys[0][:3]
-    table = load(name)
     X_train, X_test, y_train, y_test = train_test_split(
         table.X, table.y, test_size=0.2, random_state=seed, stratify=table.y
     )
@@ -111,10 +119,53 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
         X_train, X_tree, y_train, y_tree = train_test_split(
             X_train, y_train, test_size=0.5, random_state=seed, stratify=y_train
         )
-    _compile({key.method for key in keys} - {RAW}, table, X_train[:1000], y_train[:1000])
+    return Dealt(X_train, X_test, y_train, y_test, X_tree, y_tree)
+
+
+@dataclass(frozen=True)
+class Released:
+    """What a method makes of training records."""
+
+    records: Any
+    anonymizer: Any
+    n_groups: int
+    information_loss: float | None
+
+
+def made_by(method: str) -> Method:
+    """Return a method by its name."""
+    return MADE[method]
+
+
+def released(table: Table, dealt: Dealt, method: str, k: int, probabilities: tuple[Any, Any] | None) -> Released:
+    """Anonymize training records; the probabilities are the raw model's, of these and of those the tree grows on."""
+    own = MADE[method]
+    anonymizer = _made_for(table, method, k)
+    of_train, of_tree = probabilities or (None, None)
+    guide = _guide(own.guide, of_train, dealt.y_train)
+    if table.has_paper_split and guide is not None:
+        anonymizer.fit(dealt.X_tree, _guide(own.guide, of_tree, dealt.y_tree))
+        return _released_others(anonymizer, dealt.X_train, guide)
+    records = anonymizer.fit_transform(dealt.X_train, guide)
+    information_loss = getattr(anonymizer, "information_loss_", None)  # Algorithm 1 measures none
+    return Released(records, anonymizer, int(anonymizer.n_groups_), information_loss)
+
+
+def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
+    """Run cells of one table, model and split, which share the model trained on raw records."""
+    from sklearn.metrics import roc_auc_score
+
+    warnings.filterwarnings("ignore")  # non-converged networks and constant columns of small groups
+    name, model, seed = keys[0][:3]
+    table = load(name)
+    dealt = deal(table, seed)
+    X_test, y_test = dealt.X_test, dealt.y_test
+    _compile({key.method for key in keys} - {RAW}, table, dealt.X_train[:1000], dealt.y_train[:1000])
     start = processor_seconds()
-    is_needed = any(key.method == RAW or MADE[key.method].guide in ("probabilities", "predictions") for key in keys)
-    raw = make_model(model, seed, table.X).fit(X_train, y_train) if is_needed else None
+    guided = [key for key in keys if key.method != RAW and MADE[key.method].guide in ("probabilities", "predictions")]
+    is_needed = bool(guided) or any(key.method == RAW for key in keys)
+    raw = make_model(model, seed, table.X).fit(dealt.X_train, dealt.y_train) if is_needed else None
+    probabilities = (raw.predict_proba(dealt.X_train), raw.predict_proba(dealt.X_tree)) if guided else None
 
     def percent(fitted: Any, records: Any) -> float:
         return round(100 * float(fitted.score(records, y_test)), 3)
@@ -129,47 +180,44 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
             yield cell(key, raw)
             continue
         start = processor_seconds()
-        method = MADE[key.method]
-        anonymizer = method.make(key.k, table.quasi_identifiers)
-        guide = _guide(method.guide, raw, X_train, y_train)
-        if table.has_paper_split and guide is not None:
-            anonymizer.fit(X_tree, _guide(method.guide, raw, X_tree, y_tree))
-            released, n_groups, information_loss = _released(anonymizer, X_train, guide)
-        else:
-            released, n_groups = anonymizer.fit_transform(X_train, guide), anonymizer.n_groups_
-            information_loss = getattr(anonymizer, "information_loss_", None)  # Algorithm 1 measures none
-        again = make_model(model, seed, table.X).fit(released, y_train)
+        own = released(table, dealt, key.method, key.k, probabilities)
+        again = make_model(model, seed, table.X).fit(own.records, dealt.y_train)
         # Where the tree grew on other records, new ones would be written with values that the model has not seen.
-        transformed = None if table.has_paper_split else percent(again, anonymizer.transform(X_test))
-        yield cell(
-            key, again, transformed=transformed, n_groups=int(n_groups),
-            information_loss=None if information_loss is None else round(float(information_loss), 4),
-        )  # fmt: skip
+        transformed = None if table.has_paper_split else percent(again, own.anonymizer.transform(X_test))
+        loss = None if own.information_loss is None else round(float(own.information_loss), 4)
+        yield cell(key, again, transformed=transformed, n_groups=own.n_groups, information_loss=loss)
 
 
-def _released(anonymizer: Any, X_train: Any, guide: Any) -> tuple[Any, int, float | None]:
-    """Return other records than the tree grew on, the number of groups and the information loss.
+def _released_others(anonymizer: Any, X_train: Any, guide: Any) -> Released:
+    """Return other records than the tree grew on.
 
     Thin groups are joined, so that k holds for what is released; not by Algorithm 1, which is as in the paper.
     """
     from studies.paper_method import PaperAnonymizer
 
     if isinstance(anonymizer, PaperAnonymizer):
-        return anonymizer.release(X_train, guide), anonymizer.n_groups_, None
+        return Released(anonymizer.release(X_train, guide), anonymizer, int(anonymizer.n_groups_), None)
     release = anonymizer.release(X_train, guide, shuffle=False)
-    return release.table, release.measures["n_groups"], release.measures["information_loss"]
+    measures = release.measures
+    return Released(release.table, anonymizer, int(measures["n_groups"]), measures["information_loss"])
 
 
 def _compile(methods: set[str], table: Table, X: Any, y: Any) -> None:
     """Run every method once on a few records, so that no cell's seconds hold the compilation of kernels."""
     for method in methods:
-        MADE[method].make(10, table.quasi_identifiers).fit_transform(X, y)
+        _made_for(table, method, 10).fit_transform(X, y)
 
 
-def _guide(kind: str | None, raw: Any, X_train: Any, y_train: Any) -> Any:
+def _made_for(table: Table, method: str, k: int) -> Any:
+    anonymizer = MADE[method].make(k, table.quasi_identifiers)
+    if table.keep and "keep" in anonymizer.get_params():
+        anonymizer.set_params(keep=list(table.keep))
+    return anonymizer
+
+
+def _guide(kind: str | None, probabilities: Any, y: Any) -> Any:
     if kind is None:
         return None
     if kind == "labels":
-        return y_train
-    probabilities = raw.predict_proba(X_train)
+        return y
     return probabilities if kind == "probabilities" else probabilities.argmax(axis=1)

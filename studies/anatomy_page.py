@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from studies.anatomy import ATTACKED_ROWS, MODELS, N_FOLDS, N_LANDMARKS, ROWS, TABLES, Cell, todo
+from studies.anatomy import ATTACKED_ROWS, MODELS, N_FOLDS, ROWS, TABLES, Cell, todo
 from studies.anatomy_charts import box_plots
 
 LEVEL = 0.05
@@ -116,7 +116,7 @@ def page(errors: Errors, libsvm: Mapping[str, Any], attacks: Sequence[Mapping[st
     lines += ["## Pruned against original: t-tests", "", *_tests_table(errors), ""]
     lines += ["## The theorem as a number", "", *_bounds_table(errors), ""]
     lines += ["## What attackers guess", "", *_attacks_table(attacks), ""]
-    lines += ["## Nystroem against LibSVM", "", *_libsvm_table(libsvm), ""]
+    lines += ["## Our linear machine against LibSVM's", "", *_libsvm_table(libsvm), ""]
     lines += [
         "Run with `sfumato study 'mancuhan-*'`; every fold is in `studies/results/anatomy.jsonl`. It needs",
         "`SFUMATO_DATA`, the folder of the public tables.",
@@ -137,13 +137,17 @@ def _setting() -> list[str]:
         "  which was not to be had.",
         "- The paper's coding is that of its appendix B; education and age groups are taken as ordered. Every machine",
         "  scales its coordinates to unit variance, which the paper does not mention; pruning happens before that.",
-        "- Adult's `education-num` is dropped, because it says the same as the sensitive education.",
+        "- Adult is shown with `education-num`, as the paper implies, which leaves out the final weight alone, and",
+        "  without it: it says the same as the sensitive education, so that anatomizing hides nothing while it stays.",
+        "- Census-Income's linear machines see a stratified sample of 50,000 records: the stand-in decides nothing.",
         "- Bank Marketing's age is cut into ten intervals of equal width, Weka's default.",
         "- Anonymized: full-domain generalization over ARX's hierarchies for Adult, intervals of 5, 10 and 20 for the",
         "  hours, nothing or all for the rest, in place of Inan et al.'s. Numbers that were generalized are coded by",
         "  the middle of their interval.",
-        f"- RBF: Nystroem's map with {N_LANDMARKS:,} landmarks in front of a linear machine; see the last table.",
-        "- C = 1 and gamma = 1 / columns, LibSVM's defaults.",
+        "- C = 1 and gamma = 1 / columns, LibSVM's defaults. The linear machine has LibSVM's minimum, found by another",
+        "  method; see the last table. In the two readings beyond the paper's (education unordered, one-hot coding) it",
+        "  has the squared hinge loss.",
+        "- The RBF machine is LibSVM's. It does not see Adult without education-num.",
         "",
         "What was tried before these settings were fixed, with errors in sight:",
         "",
@@ -151,11 +155,9 @@ def _setting() -> list[str]:
         "  l = 2 and 18.86 at l = 4. It was then taken as ordered, and fold 0 of all four tables was looked at",
         "  (Adult: 16.29, 17.64, 17.95); fold 0 is one of the ten below. Appendix B has a rule for ordered attributes",
         "  and does not say which these are. Both readings are below.",
-        "- The linear machine behind Nystroem's map first had the squared hinge loss, 0.67 points from LibSVM on",
-        "  10,000 records of Adult; the hinge loss was 0.15 points away and was taken. C = 0.3 was tried once, and",
-        "  dropped.",
-        "- The sample sizes were set by the time a fit took; the RBF machine's was cut from 10,000 before any of its",
-        "  folds had run.",
+        "- The first edition's linear machine had the squared hinge loss, and no `education-num`. Its RBF machine was",
+        "  Nystroem's map with 1,000 landmarks in front of a linear machine, on 4,000 records.",
+        "- The RBF machine's sample was set by the time a fit took, before any of its folds had run.",
     ]
 
 
@@ -273,14 +275,16 @@ def _attacks_table(attacks: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _libsvm_table(libsvm: Mapping[str, Any]) -> list[str]:
     lines = [
-        "Error in percent on 10,000 records after training on 10,000 others, original data, the paper's coding; asked",
-        "for: within 0.5 points.",
+        "Error in percent on 5,000 records after training on 5,000 others, original data, the paper's coding. Both",
+        "minimize the same sum; LibSVM takes hours on all records. Asked for: within 0.1 points.",
         "",
-        "| table | Nystroem and linear | LibSVM | difference | within 0.5 |",
-        "| --- | ---: | ---: | ---: | --- |",
+        "| table | interior-point method | LibSVM | difference | within 0.1 | seconds | LibSVM's |",
+        "| --- | ---: | ---: | ---: | --- | ---: | ---: |",
     ]
     for table, found in libsvm.items():
-        ours, theirs = found["nystroem"]["error"], found["libsvm"]["error"]
-        verdict = "yes" if abs(ours - theirs) <= 0.5 else "no"
-        lines.append(f"| {TABLES[table]} | {ours:.2f} | {theirs:.2f} | {ours - theirs:+.2f} | {verdict} |")
+        ours, theirs = found["ours"]["error"], found["libsvm"]["error"]
+        verdict = "yes" if abs(ours - theirs) <= 0.1 else "no"
+        seconds = " | ".join(f"{found[name]['seconds']:.1f}" for name in ("ours", "libsvm"))
+        shown = f"{ours:.2f} | {theirs:.2f} | {ours - theirs:+.2f} | {verdict} | {seconds}"
+        lines.append(f"| {TABLES[table]} | {shown} |")
     return lines

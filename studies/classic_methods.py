@@ -29,6 +29,8 @@ SPLITS = {
     "adult-10": {"hgb": 5, "nn": 1},
     "adult-12-paper-split": {"hgb": 5, "nn": 1},
 }
+#: Tables on which the paper's network, to its 200 epochs, is trained on raw records (``networks``).
+RAW_NETWORKS, RAW_SPLITS = ("adult-12-paper-split", "adult-12", "lending-club-18-repaid", "lending-club-18"), 5
 #: The figures' own order, for the page.
 SHOWN = (
     *(("adult-12", "nn"), ("adult-10", "nn"), ("adult-8", "nn")),
@@ -78,6 +80,8 @@ def _keys(n_splits: int | None = None) -> Iterator[Key]:
         if model in SPLITS[table] and seed < (n_splits or SPLITS[table][model]):
             yield Key(table, model, seed, RAW, 0)
             yield from (Key(table, model, seed, method, k) for method in METHODS for k in K)
+    for table in RAW_NETWORKS:
+        yield from (Key(table, "nn-200", seed, RAW, 0) for seed in range(n_splits or RAW_SPLITS))
 
 
 def page(cells: list[Cell]) -> str:

@@ -21,6 +21,7 @@ NAMES = (
     "predictions_or_labels",
     "front_attacks",
     "high_dimensions",
+    "raw_models",
     "beyond_regression",
     "beyond_representatives",
     "beyond_regions",

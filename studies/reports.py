@@ -65,10 +65,12 @@ def tables(view: View) -> list[str]:
 
 
 def closing(study: Study, cells: Sequence[Cell], n_needed: int) -> list[str]:
-    """Return what is less than in the paper, how to run it, how long it took and where."""
+    """Return what is less than in the paper, which rules were changed, how to run it, how long it took and where."""
+    changed = [f"- {own.date}: before, {own.was}. Changed because {own.because}." for own in study.rule_history]
     return [
         *(["Less than in the paper, or other:", "", *(f"- {own}" for own in study.reductions), ""]
           if study.reductions else []),
+        *(["Rules of verdicts that were changed after cells had been seen:", "", *changed, ""] if changed else []),
         f"`sfumato study {study.name}`: {how_long(cells, n_needed)}",
         "",
     ]  # fmt: skip
