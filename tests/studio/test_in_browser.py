@@ -112,15 +112,17 @@ def prepare(studio: Studio) -> None:
         rows = {f"{k:g}": measured(k) for k in (*SIZES[:4], 2, 3)}
         points = {"raw": measured(None), "rows": rows, "columns": columns, "about": None}
         project.keep(studio._key(family), points)
+    questions = [{"name": "age", "answers": ["53 and under", "54 and over"]}, {"name": "race", "answers": []}]
     forms = {
         f"{loss:g}": {
             "loss": loss, "error": 0.1 + loss / 2, "risk": 0.4 - 2 * loss, "certified": 0.5 - 2 * loss,
             "full_error": 0.1, "base_risk": 0.3, "wanted": ["job"],
-            "questions": [{"name": "age", "answers": ["53 and under", "54 and over"]}, {"name": "race", "answers": []}],
+            "n_test": 400, "interval": (0.08, 0.13 + loss / 2),
+            "questions": {"en": questions, "de": questions},
         }
         for loss in LOSSES
     }  # fmt: skip
-    project.keep(project.key(family="forms"), forms)
+    project.keep(project.key(family="forms in words"), forms)
     studio.count_again()
 
 
@@ -160,15 +162,27 @@ def wait(page: Page, condition: str, seconds: float = 20) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("theme", "language"),
+    [
+        ("light", "en"),
+        ("dark", "de"),
+        pytest.param("light", "de", marks=pytest.mark.thorough),
+        pytest.param("dark", "en", marks=pytest.mark.thorough),
+    ],
+)
 @pytest.mark.parametrize("path", SCREENS)
-def test_axe_finds_nothing_and_nothing_overflows(enter: Any, path: str, theme: str, tmp_path: Path) -> None:
+def test_axe_finds_nothing_and_nothing_overflows(
+    served: Served, enter: Any, path: str, theme: str, language: str
+) -> None:
     axe = find_spec("axe_core_python")
     if axe is None:
         pytest.skip("axe-core-python is not installed")
     script = (Path(axe.origin).parent / "axe.min.js").read_text(encoding="utf-8")
-    page = enter(path, theme=theme, width=380 if theme == "dark" else 1280)
-    assert page.errors == []
+    page = enter("history", theme=theme, width=380 if theme == "dark" else 1280)
+    page.call("Network.setExtraHTTPHeaders", {"headers": {"accept-language": language}})
+    go(page, served, path)
+    assert page.evaluate("document.documentElement.lang") == language and page.errors == []
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
     page.evaluate(script + "; undefined")
     found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))")

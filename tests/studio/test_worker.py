@@ -281,12 +281,19 @@ def test_the_form_that_is_shown_is_the_form_that_is_written(folder: Path) -> Non
     written = told_by("minimize", policy=str(path), losses=[0.1], force=False, **files)
     assert written[-1] == {"kind": "written", "files": ["g.json", "form.html"]}
     page = html.unescape((folder / "form.html").read_text(encoding="utf-8"))
-    asked = [one for one in forms[0.1]["questions"] if one["answers"]]
+    asked = [one for one in forms[0.1]["questions"]["en"] if one["answers"]]
     assert asked
     for question in asked:
-        assert all(f'value="{answer}"' in page for answer in question["answers"])
+        for answer in question["answers"]:
+            assert f"<span>{answer.split(' (')[0]}" in page
     document = json.loads((folder / "g.json").read_text(encoding="utf-8"))
-    assert len(document["attributes"]) == len(forms[0.1]["questions"])
+    assert len(document["attributes"]) == len(forms[0.1]["questions"]["en"])
+    told_by("minimize", policy=str(path), losses=[0.1], **files | {"force": True, "language": "de"})
+    german = html.unescape((folder / "form.html").read_text(encoding="utf-8"))
+    assert '<html lang="de">' in german
+    for question in forms[0.1]["questions"]["de"]:
+        for answer in question["answers"]:
+            assert f"<span>{answer.split(' (')[0]}" in german
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")

@@ -111,7 +111,8 @@ class Pages:
         """Change something and go to the page that comes after it."""
         from starlette.responses import RedirectResponse
 
-        asked = Asked(await _form(request), _page_of(request), request.path_params.get("number"))
+        form, language = await _form(request), _words_of(request).language
+        asked = Asked(form, _page_of(request), request.path_params.get("number"), language)
         if act not in WAYS_OUT:
             self._studio.refresh()
         address = act(self._studio, asked)

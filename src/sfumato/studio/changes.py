@@ -26,11 +26,14 @@ class Asked:
         The page of the studio that it stands on.
     number : int or None
         In the address: of a column, or of a policy.
+    language : str
+        Of the page.
     """
 
     form: Mapping[str, list[str]]
     page: str
     number: int | None = None
+    language: str = "en"
 
     def __contains__(self, name: str) -> bool:
         """Return True if the form has a field."""
@@ -221,7 +224,7 @@ def _write_other(kind: str, stops: Sequence[float]) -> Change:
         if value not in stops:
             raise ParameterError("there is no such stop: expected one of the slider. Load the page again.")
         check_ready(studio)
-        studio.write_other(kind, value, force="force" in asked)
+        studio.write_other(kind, value, force="force" in asked, language=asked.language)
         return f"/{kind}?at={stops.index(value)}"
 
     return act

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 from sfumato.allocator import give_back_large_arrays
 
@@ -32,6 +32,9 @@ _MOST_CLASSES = 20  # of a column that may be what a model predicts
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 Tell = Callable[..., None]
+Language = Literal["en", "de"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+"""Of forms."""
 
 
 class Stopped(BaseException):
@@ -248,8 +251,9 @@ class Worker:
     # -- other ways --------------------------------------------------------------------------------------------------
 
     def minimize(
-        self, tell: Tell, *, policy: str, losses: list[float], document: str | None, form: str | None, force: bool
-    ) -> None:
+        self, tell: Tell, *, policy: str, losses: list[float], document: str | None, form: str | None, force: bool,
+        language: Language = "en",
+    ) -> None:  # fmt: skip
         """Learn forms as ``sfumato minimize`` does, one for each loss; write that of the first loss if asked to."""
         from sfumato.attack.result import wilson_interval
         from sfumato.auditing.minimize_files import Exports, MinimizeSettings, Words, minimize_table, write_exports
@@ -267,7 +271,7 @@ class Worker:
         source = read_source(reporter, own)
         exports = None
         if document is not None and form is not None:
-            exports = Exports(Path(document), form=Path(form), words=Words(titles=own.titles))
+            exports = Exports(Path(document), form=Path(form), language=language, words=Words(titles=own.titles))
             for path in exports.paths().values():
                 check_output(path, force=force)
         learned = minimize_table(reporter, source, settings)
@@ -283,10 +287,9 @@ class Worker:
                 interval=wilson_interval(round(point.test_error * n_test), n_test), certified=point.certified_risk,
                 full_error=learned.swept.limits[0].test_error, base_risk=learned.swept.limits[1].test_risk,
                 wanted=list(learned.swept.personal),
-                questions=[
-                    {"name": one.name, "answers": list(map(str, one.labels)) if one.is_collected else []}
-                    for one in point.generalization.attributes
-                ],
+                questions={
+                    name: _questions(point.generalization.attributes, own.titles, name) for name in LANGUAGES
+                },
             )  # fmt: skip
 
     def anatomize(self, tell: Tell, *, policy: str, folder: str, l: int, force: bool) -> None:  # noqa: E741
@@ -303,6 +306,23 @@ class Worker:
         )  # fmt: skip
         made = anatomize_table(reporter, source, settings, force=force, file=source.path or Path(folder))
         tell("written", files=[f"{Path(folder).name}/{path.name}" for path in made.written])
+
+
+def _questions(attributes: Any, titles: Mapping[str, str], language: Language) -> list[dict[str, Any]]:
+    """Return each question of a form and its answers, in the words of the page that is written."""
+    from sfumato.generalization.export.wording import Wording
+
+    named = {one.name: titles[one.name] for one in attributes if one.name in titles}
+    wording = Wording.of(attributes, language, named, None, None)
+    return [
+        {
+            "name": wording.title(one),
+            "answers": [f"{choice.shown} {choice.remark}".strip() for choice in wording.choices(one)]
+            if one.is_collected
+            else [],
+        }
+        for one in attributes
+    ]
 
 
 def _load_counts() -> None:

@@ -14,7 +14,7 @@ from sfumato.studio.project import Project
 from sfumato.studio.session import CURVES, DIVERSITIES, LOSSES, N_SPLITS, QUESTIONNAIRES, Studio
 
 
-def commands(studio: Studio, screen: str, asked: Mapping[str, str]) -> list[str]:
+def commands(studio: Studio, screen: str, asked: Mapping[str, str], language: str = "en") -> list[str]:
     """Return the command of a screen; of one with a slider that writes, the command of each stop.
 
     Parameters
@@ -23,6 +23,8 @@ def commands(studio: Studio, screen: str, asked: Mapping[str, str]) -> list[str]
     screen : str
     asked : mapping of str to str
         The query of the page.
+    language : str
+        Of a form.
     """
     project = studio.project
     if project is None or not project.has_policy or screen == "start":
@@ -66,7 +68,7 @@ def commands(studio: Studio, screen: str, asked: Mapping[str, str]) -> list[str]
         return [
             said("minimize", file, target=own["target"], personal=own["sensitive"], identifiers=own["identifiers"],
                  categorical=codes, max_loss=f"{loss:g}", **_reading(project), titles=titles,
-                 output=document, form=form)
+                 output=document, form=form, language=None if language == "en" else language)
             for loss in LOSSES
         ]  # fmt: skip
     if screen == "anatomize":

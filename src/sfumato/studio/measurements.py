@@ -158,13 +158,15 @@ def _curves(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     if any(one is not None for one in secret):
         values = [percent(t, None if one is None else one.rate) for one in secret]
         limits = [
-            t("frontier.no_bound", sure=_interval(t, None if one is None else one.rate)) if value is None
-            else t("frontier.bound", sure=_interval(t, None if one is None else one.rate), bound=t.percent(value))
+            t("frontier.to_come") if one is None
+            else t("frontier.no_bound", sure=_interval(t, one.rate)) if value is None
+            else t("frontier.bound", sure=_interval(t, one.rate), bound=t.percent(value))
             for one, value in zip(secret, bound, strict=True)
         ]  # fmt: skip
         readout.append({"title": t("frontier.secret", column=column or ""), "said": values, "notes": limits})
     notes = [
-        t("frontier.measured_only", sure=_interval(t, rate)) if most is None
+        t("frontier.to_come") if rate is None
+        else t("frontier.measured_only", sure=_interval(t, rate)) if most is None
         else t("frontier.limited", sure=_interval(t, rate), most=t.percent(most))
         for rate, most in zip(rates, limit, strict=True)
     ]  # fmt: skip

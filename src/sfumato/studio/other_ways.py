@@ -64,8 +64,9 @@ def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         named = t(f"minimize.base_{what}", value=t.percent(reference))
         caption = t(f"minimize.caption_{what}")
         figures.append({"title": t(f"minimize.{what}"), "caption": caption, "base": named, "svg": safe(svg)})
-    n_questions = len(found[0]["questions"])
-    n_asked = [sum(bool(question["answers"]) for question in one["questions"]) for one in found]
+    questions = [one["questions"][t.language] for one in found]
+    n_questions = len(questions[0])
+    n_asked = [sum(bool(question["answers"]) for question in own) for own in questions]
     says = [
         t("minimize.says", loss=name, n=n, all=n_questions, model=t.percent(value), sure=interval(t, ends))
         for name, n, value, ends in zip(names, n_asked, right, sure, strict=True)
@@ -84,10 +85,10 @@ def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         "uses": [t("minimize.write", loss=name) for name in names],
         "forms": [
             {
-                "asked": [question for question in one["questions"] if question["answers"]],
-                "not_asked": [question["name"] for question in one["questions"] if not question["answers"]],
+                "asked": [question for question in own if question["answers"]],
+                "not_asked": [question["name"] for question in own if not question["answers"]],
             }
-            for one in found
+            for own in questions
         ],
         "wanted": t("minimize.wanted", columns=columns) if has_risk else t("minimize.nothing_wanted"),
     }

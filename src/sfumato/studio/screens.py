@@ -39,7 +39,7 @@ _MORE_TO_CONFIRM = ("rewrite", "protect", "drop")
 def shell(studio: Studio, t: Words, screen: str, asked: Mapping[str, str]) -> View:
     """Return what stands around every screen."""
     project, looking = studio.project, studio.looking
-    every = commands(studio, screen, asked)
+    every = commands(studio, screen, asked, t.language)
     return {
         "project": project,
         "n_changes": studio.n_changes,

@@ -517,7 +517,7 @@ class Studio:
     def learn_forms(self) -> None:
         """Learn a form for each loss of the model, in the background."""
         project = self._opened()
-        key, forms = project.key(family="forms with intervals"), {}
+        key, forms = project.key(family="forms in words"), {}
 
         def on_message(message: Message) -> bool:
             if message["kind"] != "form":
@@ -535,20 +535,20 @@ class Studio:
     def forms(self) -> dict[str, Any]:
         """The forms that were learned with the roles of now, by loss."""
         project = self._opened()
-        return project.kept(project.key(family="forms with intervals")) or {}
+        return project.kept(project.key(family="forms in words")) or {}
 
     def other_outputs(self, kind: str) -> list[str]:
         """Return the files that another way writes: the generalization and its form, or the two tables."""
         stem = self._opened().file.stem
         return [f"{stem}-generalization.json", f"{stem}-form.html"] if kind == "minimize" else [f"{stem}-two-tables"]
 
-    def write_other(self, kind: str, number: float, *, force: bool) -> None:
-        """Write a form that accepts so much loss, or two tables with so many values per group."""
+    def write_other(self, kind: str, number: float, *, force: bool, language: str = "en") -> None:
+        """Write a form that accepts so much loss, in a language, or two tables with so many values per group."""
         project = self._opened()
         paths = [str(project.policy_file.parent / name) for name in self.other_outputs(kind)]
         own: dict[str, Any] = {"folder": paths[0], "l": int(number)}
         if kind == "minimize":
-            own = {"losses": [number], "document": paths[0], "form": paths[1]}
+            own = {"losses": [number], "document": paths[0], "form": paths[1], "language": language}
         project.keep(f"written-{kind}", [])
 
         def on_message(message: Message) -> bool:
