@@ -29,7 +29,7 @@ def test_from_a_file_to_the_evidence_pack(tmp_path: Path, browser: Browser) -> N
     try:
         click(page, "form[action='/open'] button")
         wait(page, "location.pathname === '/table' && document.querySelector('.facts') !== null", 120)
-        wait(page, "document.querySelector('#rail').textContent.includes('to confirm')", 120)
+        wait(page, "document.querySelector('#rail')?.textContent.includes('to confirm')", 120)
         go(page, served, "frontier")
         assert "still to be confirmed" in page.evaluate("document.body.innerText")
         go(page, served, "roles")
@@ -90,7 +90,7 @@ def test_a_form_is_learned_and_written_as_it_was_shown(tmp_path: Path, browser: 
     page = browser.open(served.address, width=1280)
     try:
         click(page, "form[action='/open'] button")
-        wait(page, "document.querySelector('#rail').textContent.includes('to confirm')", 120)
+        wait(page, "document.querySelector('#rail')?.textContent.includes('to confirm')", 120)
         go(page, served, "minimize")
         assert "still to be confirmed" in page.evaluate("document.body.innerText")
         go(page, served, "roles")
@@ -127,7 +127,7 @@ def test_the_example_table_from_the_first_click(tmp_path: Path, browser: Browser
         assert "No table here yet" in page.evaluate("document.body.innerText")
         click(page, "form[action='/example'] button")
         wait(page, "document.querySelector('.facts')?.textContent.includes('48,842')", 120)
-        wait(page, "document.querySelector('#rail').textContent.includes('to confirm')", 120)
+        wait(page, "document.querySelector('#rail')?.textContent.includes('to confirm')", 120)
         go(page, served, "roles")
         wait(page, "document.querySelector('#lead').textContent.includes('are the only ones')", 120)
         assert page.evaluate("document.querySelectorAll('table.roles tbody tr').length") == 15
@@ -136,10 +136,9 @@ def test_the_example_table_from_the_first_click(tmp_path: Path, browser: Browser
         ]  # fmt: skip
         page.close()
         served.close()
-        again = Served(tmp_path)  # closing and opening again loses nothing
-        page = browser.open(again.address, width=1280)
+        served = Served(tmp_path)  # closing and opening again loses nothing
+        page = browser.open(served.address, width=1280)
         assert "adult-example-policy.toml" in page.evaluate("document.body.innerText")
-        again.close()
     finally:
         page.close()
         served.close()
