@@ -251,6 +251,8 @@ RULES: dict[str, Rule] = {
 def _undecided(differences: Sequence[Difference], n_sure: int, mean: Difference | None = None) -> str:
     if n_sure < len(differences):
         single = _single(max(differences, key=lambda one: one.error))
+        if len(differences) == 1:
+            return single or "the interval reaches across the margin"
         return single or f"the intervals decide {n_sure} of {len(differences)} comparisons"
     assert mean is not None
     return f"no comparison lies beyond the margin, and neither does their mean lie above 0 ({mean.estimate:+.3g})"
