@@ -431,8 +431,8 @@ def test_the_page_says_where_an_attack_on_a_model_is_above_the_aim():
         ]
 
     bad, good = (list(beyond_members_of_models.findings(cells(rate))) for rate in (0.56, 0.505))
-    assert "LiRA, is right in 56.0 [55" in bad[0] and "**Not** within the aim of 52.5%" in bad[0]
-    assert "above points by more than the intervals: LiRA (56.0" in bad[0]
+    assert "LiRA, is right in 56.0 [55" in bad[0] and "**Above** the aim of 52.5%" in bad[0]
+    assert "Above points by more than the intervals: LiRA (56.0" in bad[0]
     assert "Within the aim of 52.5%" in good[0] and "intervals: no attack." in good[0]
 
 
