@@ -80,7 +80,7 @@ def what_it_costs(rows: adult_utility.Rows) -> list[str]:
     judged = adult_utility.JUDGED
     as_it_is = sum(rows.change(model, 100, "default") for model in judged) / len(judged)
     instead = sum(rows.change("hgb" if model == "gb" else model, 100, "default") for model in judged) / len(judged)
-    beside = rows.ahead("hgb", 12, 1000, as_it_comes=True)
+    beside = rows.ahead("hgb", 12, 1000, *adult_utility.AS_IT_COMES)
     low, high = interval(beside)
     return [
         *lines,

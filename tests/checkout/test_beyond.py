@@ -26,6 +26,7 @@ from studies import (  # noqa: E402
     beyond_sensitive_tables,
     beyond_shadow_releases,
     feature_selection,
+    front_attackers,
     front_attacks,
     high_dimensions,
     minimization_tasks,
@@ -346,7 +347,7 @@ def test_the_figure_compares_labels_and_predictions_on_the_same_splits():
 
 def test_places_are_spread_over_the_whole_front():
     assert front_attacks.spread("abcdefg", 3) == ["a", "d", "g"]
-    front = front_attacks.kept_front("acs_income", "PrivacyAwareTree")
+    front = front_attackers.front_of(front_attackers.kept_sweep("acs_income", "PrivacyAwareTree", front_attacks.SEED))
     errors = [point.validation_error for point in front]
     assert errors == sorted(errors)
     assert not any(point.is_limit for point in front)
