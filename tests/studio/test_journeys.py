@@ -2,6 +2,7 @@
 """Whole journeys with real jobs in child processes, from a file to the evidence pack; they take minutes."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pyarrow import csv
 
 from browser import Browser, Page
 from sfumato.auditing.verify_evidence import verify_evidence
+from sfumato.datasets import load_adult
 from sfumato.studio.child import Worker
 
 from .conftest import people
@@ -22,8 +24,14 @@ def click(page: Page, selector: str) -> None:
     page.evaluate(f"document.querySelector({selector!r}).click()")
 
 
-def test_from_a_file_to_the_evidence_pack(tmp_path: Path, browser: Browser) -> None:
-    csv.write_csv(people(1500), tmp_path / "people.csv")
+def adult() -> Any:
+    X, y = load_adult(return_X_y=True, as_frame="pyarrow")
+    return X.append_column("income", [y])
+
+
+@pytest.mark.parametrize("table", [lambda: people(1500), adult], ids=["made-up people", "adult"])
+def test_from_a_file_to_the_evidence_pack(tmp_path: Path, browser: Browser, table: Callable[[], Any]) -> None:
+    csv.write_csv(table(), tmp_path / "people.csv")
     served = Served(tmp_path)
     page = browser.open(served.address, width=1280)
     try:
@@ -33,8 +41,9 @@ def test_from_a_file_to_the_evidence_pack(tmp_path: Path, browser: Browser) -> N
         go(page, served, "frontier")
         assert "still to be confirmed" in page.evaluate("document.body.innerText")
         go(page, served, "roles")
-        for _ in range(2):  # race, and what is predicted
-            n = page.evaluate("document.querySelectorAll('.call form').length")
+        n_questions = page.evaluate("document.querySelectorAll('.call form').length")
+        assert n_questions >= 2  # race, and what is predicted
+        for n in range(n_questions, 0, -1):
             click(page, ".call form button")
             wait(page, f"document.querySelectorAll('.call form').length === {n - 1}")
         wait(page, "document.querySelector('#lead').textContent.includes('are the only ones')", 120)

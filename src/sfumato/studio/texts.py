@@ -60,7 +60,8 @@ class Words:
             return found or sentence
         from markupsafe import Markup
 
-        return Markup('<span lang="en">{}</span>').format(sentence)
+        marked: str = Markup('<span lang="en">{}</span>').format(sentence)
+        return marked
 
     def _translated(self, sentence: str) -> str | None:
         """Return a sentence of the library in the language; parts that are sentences or numbers, too."""
