@@ -249,9 +249,7 @@ def _fit(estimator: Any, X: Any, y: Any, **weights: Any) -> Any:
     try:
         return estimator.fit(X, y, **weights)
     except (TypeError, ValueError) as error:
-        table = read_table(X)
-        others = [name for name in table.names if table.column(name).kind != "number"]
-        if others:
+        if others := _columns_that_are_no_numbers(X):
             shown = ", ".join(map(repr, others[:_MOST_NAMED])) + (" and others" if len(others) > _MOST_NAMED else "")
             error.add_note(
                 f"sfumato hands {type(estimator).__name__} the columns as they are, and not all are numbers: {shown}. "
@@ -260,6 +258,14 @@ def _fit(estimator: Any, X: Any, y: Any, **weights: Any) -> Any:
                 "columns), remainder='passthrough'), model)."
             )
         raise
+
+
+def _columns_that_are_no_numbers(X: Any) -> list[str]:
+    try:
+        table = read_table(X)
+        return [name for name in table.names if table.column(name).kind != "number"]
+    except InputError:  # not a table that sfumato reads: the estimator's own error says what is wrong
+        return []
 
 
 def takes_weights(estimator: Any) -> bool:

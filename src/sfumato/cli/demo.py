@@ -199,7 +199,7 @@ def _show_page(console: Console, found: Frontier) -> None:
     page = Path(tempfile.mkdtemp(prefix="sfumato-")) / "frontier.html"
     page.write_text(found.to_html("Protections of a model of census records"), encoding="utf-8")
     console.text("")
-    console.text(f"The picture: {page}")
+    console.out.print(f"The picture: {page}", markup=False, soft_wrap=True)  # a broken path cannot be opened
     if not console.quiet and console.is_watched and sys.stdin.isatty() and typer.confirm("Open it?", default=True):
         webbrowser.open(page.as_uri())
 
