@@ -19,6 +19,12 @@ N = 2_000
 RANDOM = np.random.default_rng(7)
 
 
+@pytest.fixture(autouse=True)
+def same_draws_in_any_order():
+    """What a test draws does not depend on the tests before it."""
+    RANDOM.bit_generator.state = np.random.default_rng(8).bit_generator.state
+
+
 def codes(values, weights=None, n=N):
     return RANDOM.choice(values, n, p=None if weights is None else np.array(weights) / np.sum(weights))
 

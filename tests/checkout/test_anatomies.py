@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the anatomy study says what its cells hold."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -49,6 +50,7 @@ def test_evidence_turns_with_the_numbers():
     assert "adult-pruned-beats-anonymized" not in rising  # nothing was anonymized here
 
 
+@pytest.mark.skipif(not os.environ.get("SFUMATO_DATA"), reason="SFUMATO_DATA is not set: no hierarchies of Adult")
 def test_adults_records_can_be_generalized_for_the_anonymized_machine():
     assert {"age", "workclass", "hours-per-week"} <= hierarchies().keys()
 
