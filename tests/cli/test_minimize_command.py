@@ -320,3 +320,17 @@ def test_costs_of_columns_with_long_names_are_printed_whole(tmp_path):
     named = lines.index(f"  {LONG}", start)
     assert lines[named + 1].split()[0] in ("finer", "coarser", "not")
     assert "]" in lines[named + 1] and "…" not in lines[named + 1]
+
+
+def test_one_reason_for_many_columns_is_said_once(tmp_path):
+    random = np.random.default_rng(0)
+    columns = {f"a{i}": random.normal(size=200).round(1) for i in range(40)}
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table({**columns, "y": columns["a0"] > 0}), path)
+    found = call(
+        "minimize", path, "--target", "y", "--method", "features", "--max-loss", "0.5", "-o", tmp_path / "wide.json"
+    )
+    assert found.exit_code == 0, found.output
+    said = " ".join(found.stdout.split())
+    assert "columns that the attacker wants 40 columns: nothing says which columns are personal, so all are" in said
+    assert said.count("so all are") == 1

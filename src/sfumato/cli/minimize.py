@@ -35,6 +35,8 @@ HELP = options.help_text(
     ],
 )
 
+_MOST_WANTED = 30  # columns that the attacker wants for one reason are listed up to this number
+
 
 @options.command
 def minimize(
@@ -317,7 +319,11 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
     if done.costs is not None:
         _show_costs(console, done.costs)
     console.heading("columns that the attacker wants")
-    console.facts([(name, "", reason) for name, reason in _reasons(done).items()])
+    reasons = _reasons(done)
+    if len(reasons) > _MOST_WANTED and len(set(reasons.values())) == 1:
+        console.text(f"  {len(reasons):,} columns: {next(iter(reasons.values()))}")
+    else:
+        console.facts([(name, "", reason) for name, reason in reasons.items()])
     if NAMED not in done.wanted.values():
         console.text("The risk below is for these columns alone. Name others with --personal.")
     console.heading("on held-out records")
