@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from sfumato import MondrianAnonymizer
 from sfumato.errors import InputError
 from sfumato.frames import GroupedLabels, GroupedValues, read_table
+from sfumato.frames.building import build_frame, kind_of_frame
 from sfumato.frames.parquet_columns import ParquetColumns
 from sfumato.verification import count_groups
 
@@ -717,3 +718,12 @@ def test_numbers_that_a_narrow_type_cannot_hold_are_written_in_a_wider_one():
     narrow = pa.table({"x": pa.array([1.0, 2.0], pa.float32())})
     released = MondrianAnonymizer(k=2).fit(wide).transform(narrow)
     assert np.isfinite(released.column("x").to_numpy()).all()
+
+
+def test_a_built_column_of_numbers_without_any_value_is_one_of_numbers(library):
+    frame = np.array([[1], [2]]) if library == "numpy" else MAKERS[library]({"age": [1, 2]})
+    table = read_table(frame)
+    none = GroupedValues(np.array([0]), np.array([True]), group=np.zeros(2, np.int64))
+    built = build_frame(kind_of_frame(frame, table), [(table.names[0], table.names[0], none)], 2)
+    column = read_table(built).column(table.names[0])
+    assert column.kind == "number" and column.missing.all()

@@ -104,7 +104,9 @@ def _as_arrow(new: GroupedValues | GroupedLabels, *, is_declared: bool) -> Any:
         labels = np.asarray(new.labels) if isinstance(new.labels, np.ndarray) else list(new.labels)
         return pa.array(labels).take(pa.array(new.group))
     kind: Any = "category" if new.categories is not None else "number" if new.moment is None else "moment"
-    short, places = grouped_arrow(pa.null(), kind, new, None)
+    # Without any value, too, a column of numbers is one of numbers.
+    wanted = pa.from_numpy_dtype(np.asarray(new.values).dtype) if kind == "number" else pa.null()
+    short, places = grouped_arrow(wanted, kind, new, None)
     if not (is_declared and new.categories is not None):
         return short.take(pa.array(places))
     # The last of the short values stands for missing, which a dictionary does not list.
