@@ -22,6 +22,7 @@ from sfumato import (
     LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
+    Partition,
     RPlusTreeAnonymizer,
 )
 from sfumato.datasets import load_adult
@@ -280,6 +281,26 @@ def test_a_region_can_be_read(adults):
     assert text.startswith("group 0: ") and "marital-status: " in text and "nan" not in text
     with pytest.raises(ParameterError, match=r"group=-1: expected a number from 0 to"):
         regions.describe(-1)
+
+
+@pytest.mark.parametrize("floor", [50, 5000])
+def test_a_floor_above_k_counts_as_many_people_or_nothing(floor, adults):
+    X, y = adults  # 5000: more than the table has
+    model = fitted(X, y, floor=floor)
+    counted = np.concatenate([column.counts.n_records for column in model.regions_.columns])
+    assert (counted >= floor).all() and (len(counted) > 0) == (floor < len(X))
+    assert model.score(X, y) >= max(np.mean(y == label) for label in set(y)) - 0.01
+
+    numbers = AnonymizedRegressor(SeenNumbers(), k=K, floor=floor, guide_estimator="labels", random_state=0)
+    assert len(numbers.fit(X.drop(columns="age"), X["age"].to_numpy()).estimator_.X_) == len(X)
+
+
+def test_regions_with_a_floor_above_k_are_saved(adults, tmp_path):
+    X, y = adults
+    fitted(X, y, floor=50).anonymizer_.partition_.save(tmp_path / "partition.json")
+    partition = Partition.load(tmp_path / "partition.json")
+    later = AnonymizedClassifier(tables_model(), random_state=0).fit_partition(partition)
+    assert later.score(X, y) > 0.76
 
 
 def test_wrong_settings_are_refused(adults):
