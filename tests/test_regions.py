@@ -283,6 +283,27 @@ def test_a_region_can_be_read(adults):
         regions.describe(-1)
 
 
+def test_a_region_is_read_in_the_words_of_its_target(adults):
+    X, y = adults
+    words = np.where(y == np.unique(y)[1], "earns more", "earns less")
+    regions = fitted(X, words).regions_
+    text = "\n".join(regions.describe(group) for group in range(regions.n_groups))
+    assert "\n  class earns less: " in text and "\n  class earns more: " in text
+    two = drawn_by(X, np.stack([words, words], axis=1)).regions_
+    assert "class earns less, earns less: " in two.describe(0) or "class earns more, earns more: " in two.describe(0)
+
+    regions = fitted(X, words, floor=200).regions_
+    assert regions.describe(0).splitlines()[1:] == [
+        "  no class of 200 people or more: all are counted with neighboring groups"
+    ]
+
+    numbers = X["hours-per-week"].to_numpy(dtype=float)
+    model = AnonymizedRegressor(SeenNumbers(), k=200, random_state=0).fit(X.drop(columns="hours-per-week"), numbers)
+    group = model.anonymizer_.partition_.apply(X.drop(columns="hours-per-week"))
+    said = float(model.regions_.describe(0).splitlines()[0].split("target ")[1].split(" on average")[0])
+    assert abs(said - numbers[group == 0].mean()) < 1
+
+
 @pytest.mark.parametrize("floor", [50, 5000])
 def test_a_floor_above_k_counts_as_many_people_or_nothing(floor, adults):
     X, y = adults  # 5000: more than the table has
