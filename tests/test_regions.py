@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -344,6 +345,17 @@ def test_criteria_on_sensitive_values_or_persons_train_on_points(adults):
     assert not hasattr(model, "regions_")
     with pytest.raises(ParameterError, match="learn_from='regions' with criteria on persons or sensitive values"):
         AnonymizedClassifier(tables_model(), anonymizer=diverse, learn_from="regions").fit(X, y)
+
+
+@pytest.mark.parametrize("model", [DummyClassifier(strategy="prior"), KNeighborsClassifier(1)])
+def test_a_target_of_one_class_is_left_to_the_model(model, adults):
+    X, y = adults[0][["age", "hours-per-week"]], np.full(3000, "same")
+    for way in ("regions", "points"):
+        anonymized = AnonymizedClassifier(model, k=K, learn_from=way, guide_estimator="labels").fit(X, y)
+        assert set(anonymized.predict(X)) == {"same"}
+        assert anonymized.estimator_.n_features_in_ == 2
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        fitted(X, y)
 
 
 def test_many_classes_are_not_told_apart(adults):
