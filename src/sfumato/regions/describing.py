@@ -280,9 +280,8 @@ def _shared_means(sums: NDArray[np.int64], sizes: NDArray[np.int64], floor: int)
     means = sums / np.maximum(sizes, 1)[:, np.newaxis]
     is_small = sizes < floor
     while is_small.any() and len(sizes) > 1:
-        place, pools = place // FAN, np.arange(len(sizes)) // FAN
-        sizes = np.bincount(pools, weights=sizes).astype(np.int64)
-        sums = np.stack([np.bincount(pools, weights=own).astype(np.int64) for own in sums.T], axis=1)
+        place, first = place // FAN, np.arange(0, len(sizes), FAN)
+        sizes, sums = np.add.reduceat(sizes, first), np.add.reduceat(sums, first, axis=0)  # a class has no sums
         means[is_small] = (sums / np.maximum(sizes, 1)[:, np.newaxis])[place[is_small]]
         is_small &= sizes[place] < floor
     return means

@@ -343,14 +343,18 @@ class Regions:
                 f"{named('group', group)}: expected a number from 0 to {self.n_groups - 1}, one of those that "
                 "partition_.apply returns."
             )
-        lines = [f"group {group}: {int(self.sizes[group])} people"]
-        n_in_class = self.target.n_in_class[group]
+        means = ", ".join(f"{mean:.6g}" for mean in self.target.means[group].tolist())
+        lines = [f"group {group}: {int(self.sizes[group])} people" + (f", target {means} on average" if means else "")]
+        n_in_class, labels = self.target.n_in_class[group], self.target.labels
+        if len(n_in_class) > 1 and (n_in_class < self.floor).all():
+            lines.append(f"  no class of {self.floor} people or more: all are counted with neighboring groups")
         for c, n_people in enumerate(n_in_class.tolist()):
             indent = ""
             if len(n_in_class) > 1:
                 if n_people < self.floor:
                     continue
-                lines.append(f"  class {c}: {n_people:.0f} people")
+                label = c if labels is None else ", ".join(map(str, np.atleast_1d(labels[c]).tolist()))
+                lines.append(f"  class {label}: {n_people:.0f} people")
                 indent = "  "
             for column in self.columns:
                 found = [f"{label} ({n})" for label, n in column.entries_of(group * len(n_in_class) + c)]
