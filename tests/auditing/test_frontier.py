@@ -655,3 +655,9 @@ def sampled(change):
 )
 def test_a_synthesizer_that_returns_something_else_is_told_so(change, says):
     assert says in run({"mine": sampled(change)}).rows[-1].reasons["all"]
+
+
+def test_a_made_table_of_values_that_nobody_has_is_measured_and_not_attacked():
+    row = run({"mine": sampled(lambda table: table.assign(illness="unheard of"))}).rows[-1]
+    assert row.utility is not None and "all" not in row.reasons
+    assert row.reasons["every attack on the table"] == "each of its records has a value of nobody"
