@@ -140,6 +140,11 @@ def checked_regions(partition: Any, *, is_number: bool) -> Regions:
             f"regions of a target with {given}: expected {expected}. Take AnonymizedClassifier for classes and "
             "AnonymizedRegressor for numbers."
         )
+    if not regions.sizes.any():
+        raise InputError(
+            "the regions count no people: expected at least one. Noise can empty a release of few people; then raise "
+            "epsilon."
+        )
     return regions
 
 
