@@ -175,6 +175,59 @@ def test_a_policy_cannot_read_or_write_elsewhere(visit: Visit, folder: Path, lin
     visit(story)
 
 
+@pytest.mark.parametrize(
+    ("file", "rest", "said"),
+    [
+        ("people.csv", '[audit]\nunfinished = "../models"\n', "outside the folder"),
+        ("../secret.csv", "", "another table"),
+        ("others.csv", "", "another table"),
+        (
+            "people.csv",
+            '[privacy]\nmechanism = "counts"\nepsilon = 1.0\npartition = "../p.json"\nlabels = ["no", "yes"]\n'
+            'ledger = "../ledger.json"\nbudget_epsilon = 2.0\n',
+            "its ledger",
+        ),
+    ],
+)
+def test_a_policy_changed_in_an_editor_starts_nothing_elsewhere(
+    visit: Visit, folder: Path, file: str, rest: str, said: str
+) -> None:
+    for path in (folder.parent / "secret.csv", folder / "others.csv"):
+        path.write_bytes((folder / "people.csv").read_bytes())
+    text = f'version = 1\n[data]\nfile = "{file}"\nrelease = "out.csv"\n[columns]\ntarget = "ill"\n{rest}'
+
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        looked_at(visitor.studio)
+        project = visitor.studio.project
+        assert project is not None
+        project.set_role("race", "rewrite", confirm=True)
+        project.set_role("ill", "predict", confirm=True)
+        project.policy_file.write_text(text)
+        for address, form in (("/release/judge", {}), ("/frontier/measure", {"by": "k"}), ("/minimize/learn", {})):
+            answer = await visitor.post(address, form)
+            assert answer.status_code == 422 and said in answer.text
+        assert not visitor.studio.jobs.is_running
+
+    visit(story)
+
+
+def test_a_policy_with_a_mechanism_is_left_to_the_command(visit: Visit, folder: Path) -> None:
+    """Judging it would spend its budget: looking must change nothing."""
+    (folder / "p.toml").write_text(
+        'version = 1\n[data]\nfile = "people.csv"\nrelease = "out.csv"\n[columns]\ntarget = "ill"\n'
+        '[privacy]\nmechanism = "counts"\nepsilon = 1.0\npartition = "p.json"\nlabels = ["no", "yes"]\n'
+    )
+
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        answer = await visitor.post("/open", {"path": "p.toml"})
+        assert answer.status_code == 422 and "sfumato run" in answer.text
+        assert visitor.studio.project is None
+
+    visit(story)
+
+
 def test_lists_show_no_links_out_of_the_folder(visit: Visit, folder: Path) -> None:
     (folder.parent / "secret.csv").write_text("a\n1\n")
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
