@@ -4,6 +4,7 @@
 import asyncio
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -383,9 +384,27 @@ serve(Path(sys.argv[1]), show=lambda address: print(address, flush=True), open_b
 """
 
 
-def started(folder: Path, idle: float) -> tuple[subprocess.Popen[str], str]:
+BROKEN = """
+import asyncio
+from sfumato.studio import screens
+
+def broken(*_):
+    asyncio.get_running_loop().create_task(fails())
+    raise ValueError("could not convert 'Jane Doe'")
+
+async def fails():
+    raise ValueError("could not convert 'Jane Doe'")
+
+screens.SCREENS["start"] = broken
+"""
+
+
+def started(folder: Path, idle: float, script: str = SERVE) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(folder), str(idle)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, str(folder), str(idle)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
@@ -419,6 +438,24 @@ def test_it_listens_on_this_machine_alone_and_quits_when_asked(folder: Path) -> 
                 assert any("stopped" in line for line in lines)
         output, errors = process.communicate(timeout=20)
         assert process.returncode == 0 and output == "" and errors == ""
+    finally:
+        process.kill()
+
+
+def test_nothing_of_an_error_reaches_the_terminal(folder: Path) -> None:
+    """Where people see it, and where it may be kept: the text of an error of a package can be a value of a cell."""
+    process, address = started(folder, 60, BROKEN + SERVE)
+    try:
+        home = address.partition("/?")[0]
+        with httpx.Client(base_url=home) as client:
+            client.get(address)
+            assert client.get("/").status_code == 500
+            with socket.create_connection(("127.0.0.1", int(home.rpartition(":")[2]))) as raw:
+                raw.sendall(b"Jane Doe\r\n\r\n")
+                assert raw.recv(100).startswith(b"HTTP/1.1 400")
+            client.post("/quit", headers={"origin": home})
+        output, errors = process.communicate(timeout=20)
+        assert output == "" and errors == ""
     finally:
         process.kill()
 
