@@ -49,6 +49,14 @@ def test_counts_are_those_of_the_definition(rows: list[tuple[int, int, str]]):
     assert {name: found[name] for name in expected} == expected
 
 
+def test_a_secret_without_any_value_is_one_value():
+    tables = [
+        pd.DataFrame({"q": groups, "secret": pd.Categorical([None] * 4)}) for groups in ([0, 0, 1, 1], [0, 1, 0, 1])
+    ]
+    found = intersect_releases(*tables, (["q"], ["q"]), sensitive="secret")
+    assert found.n_alone == 4 and found.n_secrets_revealed == 0
+
+
 def test_a_key_matches_people_in_any_order_and_leaves_out_the_others():
     first = pd.DataFrame({"who": [1, 2, 3, 4, 9], "q": [0, 0, 1, 1, 1]})
     second = pd.DataFrame({"who": [4, 3, 2, 1, 8], "q": [5, 6, 6, 5, 5]})

@@ -75,6 +75,12 @@ def test_people_without_a_value_are_left_out():
     assert result.rate > 0.99
 
 
+def test_a_secret_without_any_value_tells_nothing():
+    frame = pd.DataFrame({"street": np.repeat(range(40), 4), "ill": pd.Categorical([None] * 160)})
+    with pytest.raises(InputError, match="ill"):
+        guess_from_similar_values(frame, frame, ["street"], "ill", classes=CLASSES)
+
+
 def test_people_outside_are_guessed_by_their_nearest_group():
     frame = people()
     result = attacked(frame, tolerance=100, control=frame)

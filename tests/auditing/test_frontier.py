@@ -240,6 +240,25 @@ def test_subgroups_of_one_split_have_intervals_over_its_records():
             assert low < part.utility.value < high
 
 
+def test_records_without_any_value_in_a_column_are_one_subgroup():
+    X, y = people()
+    X["region"] = pd.Categorical([None] * len(X))
+    measured = frontier(X, y, tree(), {"buckets": [4]}, subgroups="region", n_splits=1, attacks="none")
+    assert [[part.group for part in row.subgroups] for row in measured.rows] == [["missing"], ["missing"]]
+
+
+class Emptied(Copies):
+    """A synthesizer whose columns of text have no value left, as noise can leave it."""
+
+    def sample(self, n):
+        return super().sample(n).assign(region=pd.Categorical([None] * n))
+
+
+def test_a_made_table_without_any_value_in_a_column_is_attacked():
+    found = run({"emptied": Emptied()})
+    assert found["emptied"].strongest("membership", "table") is not None
+
+
 def test_subgroups_add_up_to_all(found):
     for row in found.rows:
         assert sum(part.n_records for part in row.subgroups) == 3 * found.n_test

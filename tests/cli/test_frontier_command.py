@@ -91,7 +91,6 @@ def test_a_policy_says_the_roles(folder: Path):
     assert both.exit_code == 2 and "--target with a policy" in both.stderr
 
 
-@pytest.mark.xfail(strict=False, reason="seldom, noise of a tiny table ends in an IndexError")
 def test_private_families_take_public_knowledge_from_a_file(folder: Path):
     pytest.importorskip("opendp", reason="opendp is not installed (extra: dp)")
     families = ("--epsilon", "1", "--private-release", "2", "--counts", "1")

@@ -174,9 +174,9 @@ def column_of(anatomized: AnatomizedTable, y: Any) -> tuple[Any, list[str]]:
                 f"{', '.join(map(repr, anatomized.identifying_columns))}, or pass one class per row."
             )
         column = table.column(y, for_counting=True)
-        values = column.categories[column.values] if column.categories is not None else column.values
         if column.missing is not None and column.missing.any():
             raise InputError(f"the column {y!r} has no class in some rows: expected one in each. Drop those rows.")
+        values = column.categories[column.values] if column.categories is not None else column.values
         return np.asarray(values.tolist()), [y]
     labels = column_or_1d(y, warn=True)
     if len(labels) != anatomized.n_records:

@@ -319,6 +319,8 @@ def _values_left(
 
 
 def _names(column: Any) -> list[Any]:
+    if column.categories is not None and not len(column.categories):  # no record has a value
+        return [None] * column.n_records
     values = column.values if column.categories is None else column.categories[column.values]
     names: list[Any] = values.tolist()
     return names

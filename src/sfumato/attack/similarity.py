@@ -149,8 +149,8 @@ def _numbers(
                 f"similar. Name the class of every value in {named('classes')}."
             )
         return np.where(missing, np.nan, column.values.astype(np.float64))
-    values = column.values if column.categories is None else column.categories[column.values]
-    labels = [_class_of(value, classes, level) for value in values[~missing].tolist()]
+    values = column.values[~missing] if column.categories is None else column.categories[column.values[~missing]]
+    labels = [_class_of(value, classes, level) for value in values.tolist()]
     unknown = sum(label is None for label in labels)
     if unknown:
         raise InputError(

@@ -134,7 +134,8 @@ def _of_known_values(released: Any, people: Table) -> Any:
             continue
         theirs = people.column(name)
         met = () if theirs.categories is None else theirs.categories[np.unique(theirs.values)]
-        is_met = np.isin(column.categories.astype(str), np.asarray(met).astype(str))[column.values]
+        # One place more: a column without any value has no category, and every record at place 0.
+        is_met = np.append(np.isin(column.categories.astype(str), np.asarray(met).astype(str)), False)[column.values]
         is_known &= is_met if column.missing is None else is_met | column.missing
     return released if is_known.all() else table.replaced({}, keep_rows=np.flatnonzero(is_known))
 

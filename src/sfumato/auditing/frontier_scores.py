@@ -114,7 +114,8 @@ def subgroups_of(
         raise ParameterError(
             f"subgroups names the column {name!r}, which holds numbers: expected categories. Group its values first."
         )
-    labels = np.array([str(value) for value in column.categories], object)[column.values]
+    # One label more: a column without any value has no category, and every record at place 0.
+    labels = np.array([*map(str, column.categories), "missing"], object)[column.values]
     if column.missing is not None:
         labels[column.missing] = "missing"
     for value in sorted(set(labels.tolist())):
