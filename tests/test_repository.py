@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The repository keeps its own promises: links lead somewhere, versions agree, nothing private slips in."""
 
+import importlib.util
 import re
 import stat
 import tomllib
@@ -75,8 +76,23 @@ def test_no_file_names_a_package_registry():
 
 
 def test_the_version_has_one_source():
-    assert tomllib.loads(read("pyproject.toml"))["project"]["dynamic"] == ["version"]  # of sfumato.__version__
+    assert tomllib.loads(read("pyproject.toml"))["project"]["dynamic"] == [
+        "version",
+        "readme",
+    ]  # of sfumato.__version__
     assert not re.search(r"^version:", read("CITATION.cff"), re.MULTILINE)
+
+
+def test_the_description_of_the_package_has_links_that_work_outside_the_repository():
+    """Package indexes show the README alone: what it links to is not beside it."""
+    own = importlib.util.spec_from_file_location("setup_of_package", REPOSITORY / "setup.py")
+    module = importlib.util.module_from_spec(own)
+    own.loader.exec_module(module)
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", module.with_full_links(read("README.md")))
+    assert {link.partition(":")[0] for _, link in links} == {"https"}
+    kinds = {"!": "/raw/main/", "": "/blob/main/"}
+    paths = [link.removeprefix(f"{module.REPOSITORY}{kinds[picture]}") for picture, link in links]
+    assert len(paths) > 20 and all((REPOSITORY / path).exists() for path in paths)
 
 
 def test_constraints_are_names_and_exact_versions():

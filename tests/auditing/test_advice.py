@@ -36,6 +36,14 @@ def test_a_score_that_is_too_low_names_the_k_of_the_curve_that_is_enough():
     assert "drop “age” if the model can do without it (20% of its detail is lost)" in said
 
 
+def test_a_model_that_gains_nothing_on_raw_records_is_not_helped_by_smaller_groups():
+    idle = replace(audit().utility, raw=0.79, protected=0.77, same_answer=0.81)
+    assert advised("min_gain_kept", 0.5, 0.0, utility=idle) == (
+        "min_gain_kept: the model gains nothing over the baseline on raw records either, so no k keeps a gain. Set "
+        "another name under [model], add columns that tell the target, or leave out the condition."
+    )
+
+
 @pytest.mark.parametrize(
     ("attack", "kind", "says"),
     [

@@ -132,6 +132,15 @@ def test_a_model_that_was_no_use_may_not_become_worse(judged_score: float, passe
     assert judged({"min_accuracy_kept": 0.9}, utility=useless) == {"min_accuracy_kept": passes}
 
 
+def test_a_model_without_any_gain_on_raw_records_is_said_to_have_none():
+    idle = UtilityResult("accuracy", "m", 0.79, 0.77, 0.77, (0.0, 0.0), 100, 50, same_answer=0.81)
+    [check] = judge_gate(
+        {"min_gain_kept": 0.5}, smallest_group=10, least_values=None, utility=idle, risks=(), n_records=1000
+    )
+    assert not check.passed
+    assert check.sentence == "the model gains nothing over the baseline on raw records, so none of it can be kept"
+
+
 def test_few_unique_records_are_judged_and_not_told():
     [check] = judge_gate(
         {"max_unique": 0.0}, smallest_group=10, least_values=None, utility=None, risks=(), unique={"max_unique": 0.003},

@@ -58,6 +58,8 @@ def test_anonymize_without_roles_releases_no_name_and_says_so(survey_file, surve
     assert "column 'name' is dropped: its name says" in said(done)
     assert "column 'SERIALNO' is dropped: its name is that of a number of people or households" in said(done)
     assert "To release it unchanged, name it in --keep" in said(done)
+    # Every household has several records, every name one.
+    assert said(done).count("If each value is one person, name it in --unit, and k counts persons") == 1
     released = read(output)
     assert list(released) == ["AGEP", "OCCP", "RAC1P", "PINCP", "wage"]
     assert released.groupby(["AGEP", "OCCP", "RAC1P", "PINCP"]).size().min() >= 10

@@ -134,6 +134,14 @@ def test_a_score_that_anybody_reaches_by_one_answer_is_called_that(same_answer: 
         assert ("no better than always predicting the most frequent class" in words) is is_said
 
 
+@pytest.mark.parametrize(("raw", "is_said"), [(0.85, True), (0.87, False)])
+def test_a_release_is_not_blamed_for_a_model_that_learned_nothing_from_raw_records(raw: float, is_said: bool):
+    made = audit()
+    made = replace(made, utility=replace(made.utility, raw=raw, protected=0.8, same_answer=0.86))
+    said = "It does no better when trained on raw records." in " ".join(Page(to_html(made)).text)
+    assert said is is_said
+
+
 def test_a_regression_that_is_worse_than_the_mean_is_called_that():
     useless = UtilityResult("R2", "linear-regression", 0.3, -0.1, 0.1, (-0.5, -0.3), 800, 200)
     text = " ".join(Page(to_html(replace(audit(), utility=useless))).text)

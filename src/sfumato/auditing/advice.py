@@ -152,6 +152,11 @@ def _score(audit: Audit, check: GateCheck, _: Any) -> str:
     utility = audit.utility
     if utility is None:
         return ""
+    if check.name == "min_gain_kept" and not utility.has_gain:
+        return (
+            "min_gain_kept: the model gains nothing over the baseline on raw records either, so no k keeps a gain. Set "
+            "another name under [model], add columns that tell the target, or leave out the condition."
+        )
     kept = {
         point.at: utility.share_kept(point.score, of_gain=check.name == "min_gain_kept") for point in _others(audit)
     }

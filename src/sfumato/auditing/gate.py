@@ -87,6 +87,8 @@ def judge_gate(
         for name in _JUDGES
         if required.get(name) is not None
     ]
+    if utility is not None and not utility.has_gain:
+        checks = [_of_no_gain(check) if check.name == "min_gain_kept" else check for check in checks]
     if not_run:
         checks = [
             _unjudged(check, not_run, to_run_them) if _hangs_on_attacks_not_run(check) else check for check in checks
@@ -167,6 +169,12 @@ def _unjudged(check: GateCheck, not_run: Collection[str], to_run_them: str) -> G
     names = "; ".join(not_run)
     sentence = f"not run, so this cannot pass: {names} ({to_run_them or 'the notes say why'})"
     return replace(check, measured=None, passed=False, sentence=sentence)
+
+
+def _of_no_gain(check: GateCheck) -> GateCheck:
+    """Return the condition on the gain of a model that has none: the release is not to blame."""
+    kept = "so none can get lost" if check.passed else "so none of it can be kept"
+    return replace(check, sentence=f"the model gains nothing over the baseline on raw records, {kept}")
 
 
 def _is_of_few(check: GateCheck, fewest: float) -> bool:

@@ -242,6 +242,8 @@ def settle(reporter: Reporter, policy: Policy, table: Any, n_jobs: int) -> tuple
             reporter, table, every, done="dropped", decided=decided,
             otherwise=f"To release it unchanged, name it in {named('keep')}; to rewrite it, name all columns to "
             f"rewrite in {named('quasi_identifiers')}.",
+            of_persons="" if own["unit"] else f" If each value is one person, name it in {named('unit')}, and k counts "
+            "persons.",
         )  # fmt: skip
         dropped = [*dropped, *(name for name in every if name not in quasi_identifiers)]
     known = {*(own["categorical"] or ()), *decided}

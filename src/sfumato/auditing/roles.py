@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 
 def without_names(
-    reporter: Reporter, table: Any, names: Sequence[str], *, done: str, otherwise: str, decided: Collection[str] = ()
+    reporter: Reporter,
+    table: Any,
+    names: Sequence[str],
+    *,
+    done: str,
+    otherwise: str,
+    decided: Collection[str] = (),
+    of_persons: str = "",
 ) -> list[str]:
     """Return the columns that do not name people, and warn of each of the others.
 
@@ -34,6 +41,8 @@ def without_names(
         How to say otherwise, such as ``f"To release it unchanged, name it in {named('keep')}."``.
     decided : collection of str
         Columns that somebody thought of, though they were given no role.
+    of_persons : str
+        What to say more of a column with several records for a value, who may be one person.
     """
     from sfumato.errors import ParameterError, Sentence
     from sfumato.frames import read_table
@@ -45,7 +54,9 @@ def without_names(
     for one in found:
         if one.names_people is not None:
             dropped.append(one.name)
-            reporter.note(Sentence(f"column {one.name!r} is {done}: {one.names_people}. {otherwise}"), is_warning=True)
+            more = of_persons if one.repeats else ""
+            said = Sentence(f"column {one.name!r} is {done}: {one.names_people}. {otherwise}{more}")
+            reporter.note(said, is_warning=True)
     left = [name for name in names if name not in dropped]
     if names and not left:
         raise ParameterError("every column without a role seems to name people: expected some that describe them.")

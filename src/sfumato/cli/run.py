@@ -98,7 +98,7 @@ def _without_learning(utility: UtilityResult) -> list[tuple[str, ...]]:
     if utility.same_answer is None:
         return []
     rows: list[tuple[str, ...]] = [("majority-class baseline", f"{utility.same_answer:.4f}")]
-    if utility.raw > utility.same_answer:
+    if utility.has_gain:
         rows.append(("gain over the baseline", f"{utility.gain_kept:.1%}", "kept"))
     return rows
 

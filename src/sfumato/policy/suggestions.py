@@ -138,7 +138,7 @@ def _suggest(found: Judgement, column: Column, shares: tuple[float, float], spec
         return Suggestion(column.name, "other", "the same for all records, so it identifies nobody", special)
     if found.names_people is not None:
         more = ""
-        if found.counts.n_distinct < 0.9 * found.counts.n_present:
+        if found.repeats:
             more = "; if each value is one person, name it under unit, and k counts persons"
         return Suggestion(column.name, "identifier", found.names_people + more, None, alone=alone, paired=paired)
     look = _look_of(column)

@@ -122,6 +122,11 @@ class UtilityResult:
         return max(0.0, score - baseline) / (self.raw - baseline) if of_gain else score / self.raw
 
     @property
+    def has_gain(self) -> bool:
+        """Whether the model trained on raw records beats the majority-class baseline, or the mean."""
+        return self.raw > (self.same_answer or 0.0)
+
+    @property
     def has_learned(self) -> bool:
         """Whether the model trained on the release beats the majority-class baseline."""
         return self.judged > (0.0 if self.same_answer is None else self.same_answer)

@@ -143,7 +143,7 @@ def utility_sentence(utility: UtilityResult) -> str:
         cost = f"The difference of {amount} is not statistically significant on {utility.n_test:,} test records."
     else:
         cost = f"The model {'loses' if change < 0 else 'gains'} {amount}; it keeps {utility.kept:.1%} of its score."
-    if utility.same_answer is not None and utility.raw > utility.same_answer:
+    if utility.same_answer is not None and utility.has_gain:
         cost += f" Of its gain over the majority-class baseline, {utility.gain_kept:.1%} is kept."
     return cost if utility.has_learned else f"{cost} {no_better(utility)}"
 
@@ -151,7 +151,8 @@ def utility_sentence(utility: UtilityResult) -> str:
 def no_better(utility: UtilityResult) -> str:
     """Return the sentence for a model that learned nothing from the release, however high its score is."""
     answer = "the mean" if utility.same_answer is None else "the most frequent class"
-    return f"Trained on the release, it does no better than always predicting {answer}."
+    said = f"Trained on the release, it does no better than always predicting {answer}."
+    return said if utility.has_gain else f"{said} It does no better when trained on raw records."
 
 
 def limits(audit: Audit) -> list[str]:

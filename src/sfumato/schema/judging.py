@@ -100,6 +100,11 @@ class Judgement:
     code: str | None = None
     is_surely_code: bool = False
 
+    @property
+    def repeats(self) -> bool:
+        """True if many values occur several times, as persons do who have several records."""
+        return self.counts.n_distinct < 0.9 * self.counts.n_present
+
 
 def count_values(column: Column) -> Frequencies:
     """Count the values of a column; missing ones are left out."""
