@@ -50,7 +50,7 @@ class TargetCoding:
         if self.labels is None:
             return np.zeros(len(y), np.int32)
         if y.ndim == 1 and len(self.labels) == 2:  # many times as fast
-            return (y == self.labels[1]).astype(np.int32)
+            return np.asarray(y == self.labels[1], np.int32)
         if y.ndim == 1:
             return np.searchsorted(self.labels, y).astype(np.int32)
         own, known = np.zeros(len(y), np.int64), np.zeros(len(self.labels), np.int64)
