@@ -22,6 +22,7 @@ from sfumato import (
     PrivacyLedger,
     PrivateAnonymizer,
 )
+from sfumato.anonymize import private_anonymizer
 from sfumato.private import linear, mechanisms, noise
 from sfumato.private.accounting import gaussian_delta, gaussian_mu
 from sfumato.private.encoding import PublicEncoding
@@ -171,6 +172,29 @@ def test_one_record_of_each_person_counts():
     assert abs(len(made.table) - 2000) < 300
     assert "person" not in made.table.columns
     assert made.privacy.unit == "person"
+
+
+@pytest.mark.parametrize("kind", private_anonymizer.ROWS)
+def test_guide_and_rows_see_one_record_of_each_person_too(kind, monkeypatch):
+    """Their noise covers one record of a person, and more would be seen by one more of any of the three parts."""
+    seen = {}
+
+    def counted(name, own, place):
+        def count(*given, **settings):
+            seen[name] = len(given[place])
+            return own(*given, **settings)
+
+        return count
+
+    for name in ("noisy_tree", "noisy_marginals"):
+        monkeypatch.setattr(private_anonymizer, name, counted("rows", getattr(private_anonymizer, name), 1))
+    monkeypatch.setattr(
+        linear.PrivateLogisticRegression, "fit", counted("guide", linear.PrivateLogisticRegression.fit, 2)
+    )
+    X, y = people(900, 6)
+    X["person"] = np.arange(900) // 3
+    PrivateAnonymizer(epsilon=3.0, **PUBLIC, unit="person", rows=kind).fit(X, y)
+    assert seen == {"rows": 300, "guide": 300}
 
 
 def test_finer_cells_where_the_budget_allows():

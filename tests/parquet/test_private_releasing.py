@@ -2,6 +2,7 @@
 """Private releases of files and of tables in DuckDB: the counts of the table in memory, noise once, conditions kept."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +65,8 @@ def test_the_counts_are_those_of_the_table_in_memory(anonymizer, source, tmp_pat
     read = pq.read_table(tmp_path / "out.parquet")
     expected = anonymizer.transform(table.drop_columns(["ill"])).append_column("ill", table.column("ill"))
     assert counted(read) == counted(expected)
-    assert read.column("age").to_pylist() != sorted(read.column("age").to_pylist())  # shuffled
+    rows = read.to_pylist()
+    assert sum(row == after for row, after in pairwise(rows)) < len(rows) / 4  # shuffled, and not cell after cell
     assert pa.types.is_dictionary(read.schema.field("job").type)
     assert (made.n_records, made.n_groups, made.path) == (5000, anonymizer.n_groups_, tmp_path / "out.parquet")
 
