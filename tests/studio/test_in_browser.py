@@ -268,6 +268,20 @@ def test_german_fits_in_every_width(served: Served, enter: Any, width: int) -> N
     assert page.errors == []
 
 
+def test_the_screen_that_is_open_is_in_view_on_a_narrow_page(served: Served, enter: Any) -> None:
+    page = enter("history", width=380)
+    page.call("Network.setExtraHTTPHeaders", {"headers": {"accept-language": "de"}})  # whose words are longer
+    go(page, served, "release")
+    inside = """(() => {
+      const now = document.querySelector('#rail [aria-current]').getBoundingClientRect();
+      return now.left >= 0 && now.right <= innerWidth + 1;
+    })()"""
+    assert page.evaluate(inside)
+    served.call(served.studio.publish, "policy")  # which renews the row
+    time.sleep(0.5)
+    assert page.evaluate(inside)
+
+
 def test_no_label_lies_on_a_curve_at_any_stop(enter: Any) -> None:
     page = enter("frontier?at=0", width=380)
     overlap = """(() => {

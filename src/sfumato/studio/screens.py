@@ -179,11 +179,12 @@ def roles(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     is_counted, n_alone = studio.alone(every)
     places = {column["name"]: place for place, column in enumerate(facts["columns"])}
     left = {one["name"] for one in studio.to_confirm()}
+    suggestions, together = studio.suggestions, frozenset(every)  # tables may have thousands of columns
     counting = t("roles.counting_later" if studio.waits_for_job else "roles.counting")
     rows = []
     for name, place in places.items():
-        role, suggested = project.role(name), studio.suggestion(name)
-        counted, n = studio.alone([other for other in every if other != name]) if role == "rewrite" else (False, None)
+        role, suggested = project.role(name), suggestions[name]
+        counted, n = studio.alone(together - {name}) if role == "rewrite" else (False, None)
         told = (n_alone or 0) - (n or 0) if counted and is_counted else 0
         without = _of_people(t, n, n_records) if counted else counting
         rows.append(

@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -280,7 +280,7 @@ class Studio:
 
     # -- counting ----------------------------------------------------------------------------------------------------
 
-    def alone(self, columns: Sequence[str]) -> tuple[bool, int | None]:
+    def alone(self, columns: Collection[str]) -> tuple[bool, int | None]:
         """Return whether it is counted how many people are the only ones with their combination, and how many."""
         key = frozenset(columns)
         return key in self._alone, self._alone.get(key)
@@ -411,10 +411,10 @@ class Studio:
             and (one["special"] is not None or (is_guessed and project.role(one["name"]) == "predict"))
         ]
 
-    def suggestion(self, column: str) -> dict[str, Any]:
-        """Return what was suggested for a column, with its role in the words of the studio."""
-        own = next(one for one in self.suggested or [] if one["name"] == column)
-        return {**own, "role": SUGGESTED[own["role"]]}
+    @property
+    def suggestions(self) -> dict[str, dict[str, Any]]:
+        """What was suggested for each column, with its role in the words of the studio."""
+        return {one["name"]: {**one, "role": SUGGESTED[one["role"]]} for one in self.suggested or []}
 
     # -- measuring ---------------------------------------------------------------------------------------------------
 

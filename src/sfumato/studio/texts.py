@@ -76,7 +76,8 @@ class Words:
 
     def _part(self, text: str, depth: int) -> str:
         if _NUMBER.fullmatch(text) is None:
-            return "; ".join(self._translated(part, depth) or part for part in text.split("; "))
+            parts = (self._translated(part, depth) or part for part in text.split("; "))
+            return self._translated(text, depth) or "; ".join(parts)
         number = text.rstrip("%").replace(",", "\0").replace(".", self._decimal).replace("\0", self._thousands)
         return number + (self._percent if text.endswith("%") else "")
 

@@ -7,6 +7,13 @@ const root = document.documentElement;
 const parsed = (text) => new DOMParser().parseFromString(text, "text/html");
 const busy = new Set();
 
+// On narrow screens the row of screens is wider than the window: show the one that is open.
+function here() {
+  const rail = document.getElementById("rail"), now = rail?.querySelector("[aria-current]");
+  if (now) rail.scrollLeft += Math.max(0, now.getBoundingClientRect().right - rail.getBoundingClientRect().right);
+}
+here();
+
 // -- swapping ------------------------------------------------------------------------------------------------------
 
 function put(id, fresh) {
@@ -18,6 +25,7 @@ function put(id, fresh) {
   const stop = old.querySelector("input[type=range]")?.value;
   const open = [...old.querySelectorAll("details")].map((one) => one.open);
   old.replaceWith(document.adoptNode(renewed));
+  if (id === "rail") here();
   const again = focused && (document.getElementById(focused) || renewed.querySelector(`[name="${CSS.escape(focused)}"]`));
   if (again) again.focus();
   renewed.querySelectorAll("details").forEach((one, place) => { one.open = open[place] ?? one.open; });
@@ -57,6 +65,7 @@ async function send(form, part) {
   }
   if (answer.url !== location.href && answer.redirected) history.pushState({}, "", answer.url);
   document.title = fresh.title;
+  here();
   document.querySelectorAll("input[type=range]").forEach(move);
   const same = held && document.getElementById(held);
   if (same && document.querySelector("h1")?.textContent === heading) same.focus();
