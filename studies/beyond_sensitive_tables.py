@@ -2,7 +2,7 @@
 """Several sensitive columns: a table for each, one for all, or slices; what is suppressed, given away and learned.
 
 Four parts. *Suppression*: how many records stay, beside the minimum of the linear program and a greedy rule. *Places*:
-l of every column, counted on the tables of memory, files and DuckDB. *Attacks*: what attackers guess who use all
+l of every column, counted on the tables of memory, files, DuckDB and Spark. *Attacks*: what attackers guess who use all
 tables together. *Learning*: errors of classifiers, all tuned alike, inside the data that each may see.
 """
 
@@ -36,7 +36,7 @@ SEEDS = (0, 1, 2)
 MOST_ATTACKED = 12_000
 MOST_TRAINED, MOST_TESTED = 4_800, 10_000
 N_KNOWN = 100
-PLACES = ("memory", "files", "duckdb")
+PLACES = ("memory", "files", "duckdb", "spark")
 SEEDS_OF_LEARNING = (0, 1)
 GRIDS: dict[str, dict[str, list[Any]]] = {"logistic": {"C": [0.03, 0.3, 3.0]}}
 BY = ("part", "table", "n_sensitive", "l", "design", "learner", "model", "seed")
@@ -196,6 +196,8 @@ def _divided_at(place: str, anatomizer: Any, table: Any, folder: Path) -> tuple[
 
         pq.write_table(table, folder / "people.parquet")
         done = parquet.anatomize(anatomizer, folder / "people.parquet", folder / "out")
+    elif place == "spark":
+        return _divided_by_spark(anatomizer, table)
     else:
         import duckdb
 
@@ -203,6 +205,36 @@ def _divided_at(place: str, anatomizer: Any, table: Any, folder: Path) -> tuple[
 
         done = anatomize(anatomizer, duckdb.connect().from_arrow(table), folder / "out")
     return [pq.read_table(path) for path in sorted(done.path.glob("sensitive*.parquet"))], done.n_records
+
+
+def _divided_by_spark(anatomizer: Any, table: Any) -> tuple[list[Any], int]:
+    """Divide a table with two workers of this machine and the driver's default memory."""
+    import os
+    import sys
+
+    from pyspark.sql import SparkSession
+
+    from sfumato.spark import anatomize
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever python3 is
+    builder = SparkSession.builder.master("local[2]").appName("sfumato study")
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    try:
+        session.sparkContext.setLogLevel("OFF")
+        done = anatomize(anatomizer, session.createDataFrame(table))
+        frames = done.sensitive if isinstance(done.sensitive, tuple) else (done.sensitive,)
+        return [frame.toArrow() for frame in frames], done.n_records
+    finally:
+        session.stop()
 
 
 def _least(table: Any, name: str) -> float:
@@ -360,7 +392,7 @@ EXPERIMENT = Experiment(
     keys=KEYS,
     run=one_by_one(run),
     together=("part", "table", "seed"),
-    needs=lambda key: ("duckdb",) if key["learner"] == "duckdb" else (),
+    needs=lambda key: {"duckdb": ("duckdb",), "spark": ("pyspark",)}.get(key["learner"], ()),
     views={
         part: found([key for key in KEYS if key["part"] == part], findings_on(part), charts)
         for part in ("suppression", "attacks", "learning")

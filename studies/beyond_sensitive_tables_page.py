@@ -31,7 +31,7 @@ ATTACKS = {
     "matching": "matching of slices",
     "one value known": "one other value known",
 }
-PLACES = {"memory": "memory", "files": "Parquet files", "duckdb": "DuckDB"}
+PLACES = {"memory": "memory", "files": "Parquet files", "duckdb": "DuckDB", "spark": "Spark"}
 N_SENSITIVE, L = (3, 4), (2, 3)
 REDUCTIONS = (
     "Adult with education, occupation, marital-status and workclass, Census-Income with education, major occupation, "
@@ -39,6 +39,7 @@ REDUCTIONS = (
     "are.",
     "Suppression: all 45,222 and 199,523 records. *Minimum*: the linear program over all combinations of values, which "
     "no design can undercut. *Greedy*: values that are too frequent lose records at random, column after column.",
+    "Memory, files, DuckDB and Spark: all records of Adult, one split. What Spark's own processes took is not counted.",
     "Attacks: 12,000 records of each table. deFinetti learns all tables at once; with 100 people known it also knows "
     "all their values. *Intersection*: pairs of sensitive values are known from the other half of the people. *One "
     "other value known*: the worst of the other columns. Of sliced tables the true bucket is known to deFinetti.",

@@ -334,3 +334,17 @@ def test_one_reason_for_many_columns_is_said_once(tmp_path):
     said = " ".join(found.stdout.split())
     assert "columns that the attacker wants 40 columns: nothing says which columns are personal, so all are" in said
     assert said.count("so all are") == 1
+
+
+def test_columns_that_were_not_looked_at_have_their_own_reason_each(tmp_path):
+    random = np.random.default_rng(0)
+    columns = {f"a{i}": random.normal(size=120).round(1) for i in range(131)} | {f"b{i}": [1] * 120 for i in range(5)}
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table({**columns, "y": columns["a0"] > 0}), path)
+    found = call(
+        "minimize", path, "--target", "y", "--method", "features", "--max-loss", "0.5", "-o", tmp_path / "wide.json"
+    )
+    assert found.exit_code == 0, found.output
+    said = " ".join(found.output.split())
+    assert "3 of 136 columns were left out before learning, each since its best cut separates the classes less" in said
+    assert "5 of 136 columns were left out before learning, each since it has one value only: 'b0', 'b1', 'b2'," in said

@@ -201,3 +201,10 @@ def test_small_shares_are_not_told_exactly():
     texts = texts_of("en")
     assert texts.reason(Reason("needed", 0.0004)).startswith("Without this answer, fewer than 1 more of every 100")
     assert texts.reason(Reason("needed", 0.1234)).startswith("Without this answer, 12 more of every 100")
+
+
+def test_values_with_commas_are_told_apart_by_semicolons():
+    jobs = ["cook", "nurse (night, day)", "smith", "teacher, retired"]  # sorted, as codes are
+    source = MemorySource(read_table(pa.table({"job": jobs})), ["job"])
+    page = generalization_from_bins(source.columns, [np.array([0, 1, 1, 1])], floor=1).to_preview()
+    assert "nurse (night, day); smith or teacher, retired" in page

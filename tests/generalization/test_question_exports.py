@@ -87,6 +87,18 @@ def test_node_takes_values_and_no_answer():
         assert set(own["open"]) == set(question.open)
 
 
+@needs_node
+def test_node_refuses_an_answer_to_what_is_no_attribute():
+    # It would ask the same question for ever.
+    X, y, generalization = people(1)
+    source = generalization.to_javascript(DecisionTreeClassifier(random_state=0).fit(generalization.codes(X), y))
+    source += """
+    let said = null;
+    try { questions.next({"Age": 2}); } catch (error) { said = error.message; }
+    """
+    assert run_node(source, "said") == "Age: not an attribute of this generalization"
+
+
 def test_a_script_holds_no_shares_or_counts_of_the_training_records():
     X, y, generalization = people(2)
     model = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0).fit(generalization.codes(X), y)

@@ -284,6 +284,28 @@ def test_answers_are_labels_or_values_and_none_is_no_answer():
         questionnaire.ask({"height": 2})
 
 
+@pytest.mark.parametrize("answer", [pd.NA, pd.NaT, np.datetime64("NaT"), np.float64("nan")])
+def test_missing_values_of_frames_are_no_answer(answer):
+    X, y, generalization = people(0)
+    questionnaire = Questionnaire(
+        generalization, DecisionTreeClassifier(random_state=0).fit(generalization.codes(X), y)
+    )
+    for name in NAMES[:4]:
+        assert questionnaire.ask({name: answer}) == questionnaire.ask({name: None})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [object(), 10**30, 1 + 2j, np.datetime64("2020-05-05"), np.arange(3), [[1], "a"], b"1", {"a": 1}, float("inf")],
+)
+@pytest.mark.parametrize("name", ["color", "age"])
+def test_answers_of_any_other_type_are_refused_in_words(name, answer):
+    X, y, generalization = people(0)
+    model = DecisionTreeClassifier(random_state=0).fit(generalization.codes(X), y)
+    with pytest.raises(ParameterError, match=f"the answer to '{name}' is neither the label"):
+        generalization.ask({name: answer}, model)
+
+
 def test_what_cannot_be_asked_is_refused():
     X, y, generalization = people(0)
     codes = generalization.codes(X)

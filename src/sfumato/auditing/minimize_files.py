@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,6 +34,7 @@ METHODS = {
 _OF_COLUMNS = (
     "personal", "identifiers", "keep", "categorical", "required", "forbidden", "max_buckets", "hierarchies",
 )  # fmt: skip
+_MOST_NAMED = 3  # columns of a wide table that were left out for one reason
 _TITLES_EXAMPLE = 'Write the line [titles] and below it lines such as AGEP = "Age in years".'
 
 NAMED = "named by you"
@@ -195,18 +196,28 @@ def minimize_table(
             max_buckets=settings.max_buckets, progress=reporter.is_watched, **options,
         )  # fmt: skip
     chosen = swept.coarsest(settings.max_loss, max_risk=settings.max_risk)
-    if screened := [name for name in swept.left_out if name not in settings.forbidden]:
-        reporter.note(
-            f"{len(screened):,} of {len(records.column_names):,} columns were left out before learning, since "
-            f"{swept.left_out[screened[0]]}: {', '.join(map(repr, screened[:3]))}, and so on. To use one, name it in "
-            f"{named('required')}."
-        )
+    screened = {name: why for name, why in swept.left_out.items() if name not in settings.forbidden}
+    for sentence in _left_out_before(screened, len(records.column_names)):
+        reporter.note(sentence)
     costs = None
     if with_costs:
         with reporter.step("measuring what each column costs and is worth"):
             options["personal"] = list(wanted)
             costs = minimizers.attribute_costs(chosen.generalization, records, classes, **options)
     return LearnedGeneralization(swept, chosen, wanted, settings.max_loss, costs)
+
+
+def _left_out_before(screened: Mapping[str, str], n_columns: int) -> Iterator[str]:
+    """Yield a sentence for every reason why columns of a wide table were not looked at."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in screened.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        more = ", and so on" if len(names) > _MOST_NAMED else ""
+        yield (
+            f"{len(names):,} of {n_columns:,} columns were left out before learning, each since {why}: "
+            f"{', '.join(map(repr, names[:_MOST_NAMED]))}{more}. To use one, name it in {named('required')}."
+        )
 
 
 def _wanted(table: Any, settings: MinimizeSettings, dropped: Sequence[str]) -> dict[str, str]:

@@ -99,8 +99,9 @@ class Wording:
         """Return a choice that shares the bucket of others, and says so."""
         other = shown[bucket]
         if len(other) > _LONGEST_REMARK:
-            whole, comma, _ = other[: _LONGEST_REMARK - 1].rpartition(", ")
-            other = (whole + comma if comma else other[: _LONGEST_REMARK - 1].rstrip()) + "…"
+            start = other[: _LONGEST_REMARK - 1]
+            whole, comma, _ = start.rpartition("; " if "; " in start else ", ")
+            other = (whole + comma if comma else start.rstrip()) + "…"
         return Choice(attribute.labels[bucket], words, self.texts.counts_as.format(other))
 
     def shown(self, attribute: Attribute) -> list[str]:
@@ -129,8 +130,10 @@ class Wording:
             if not words:
                 shown[bucket] = self.texts.something_else
             elif all(word.strip() for word in words):
+                # Values that have commas themselves would run into each other.
+                comma = "; " if any("," in word for word in words) else ", "
                 joined = f" {self.texts.and_or} " if words[1:] else ""
-                shown[bucket] = ", ".join(words[:-1]) + joined + words[-1]
+                shown[bucket] = comma.join(words[:-1]) + joined + words[-1]
         if attribute.has_missing_bucket:
             shown[-1] = self.texts.rather_not_say
         return shown

@@ -304,20 +304,30 @@ def bucket_of_answer(attribute: Attribute, answer: Any) -> int:
     """Return the bucket of an answer: the label of a bucket, or a value."""
     if isinstance(answer, str) and answer in attribute.labels:
         return attribute.labels.index(answer)
-    if answer is None or (isinstance(answer, float) and np.isnan(answer)):
+    if _is_no_answer(answer):
         return attribute.missing
     import pyarrow as pa
 
-    table = read_table(pa.table({attribute.name: pa.array([answer])}))
-    if isinstance(attribute, CategoryAttribute) and attribute.value_type == "number":
-        table = table.with_categorical([attribute.name])
     try:
+        table = read_table(pa.table({attribute.name: pa.array([answer])}))
+        if isinstance(attribute, CategoryAttribute) and attribute.value_type == "number":
+            table = table.with_categorical([attribute.name])
         return int(attribute.encode(table.column(attribute.name))[0])
-    except InputError:
+    except (InputError, pa.ArrowException, TypeError, ValueError, OverflowError):  # Arrow has all of them for a type
         raise ParameterError(
             f"the answer to {attribute.name!r} is neither the label of one of its {attribute.n_buckets} buckets nor a "
             f"value of its kind ({attribute.kind}): expected one of these. None stands for no answer."
         ) from None
+
+
+def _is_no_answer(answer: Any) -> bool:
+    """Return True for None, and for what frames have in the place of a missing value."""
+    if isinstance(answer, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(answer))
+    # By name, since pandas may not be installed.
+    return type(answer).__name__ in ("NoneType", "NAType", "NaTType") or (
+        isinstance(answer, float) and answer != answer
+    )
 
 
 def _lower_bound(n_alike: int, n: int) -> float:

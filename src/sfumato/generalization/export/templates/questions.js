@@ -6,6 +6,8 @@
 
   /** The bucket of every attribute: 0 where there is one only, -1 where the person was not asked. */
   function codesOf(answers) {
+    const strange = Object.keys(answers).find((name) => !attributes.some((attribute) => attribute.name === name));
+    if (strange !== undefined) throw new TypeError(`${strange}: not an attribute of this generalization`);
     return attributes.map((attribute, place) => {
       if (!collected[place]) return 0;
       if (!Object.prototype.hasOwnProperty.call(answers, attribute.name)) return -1;
