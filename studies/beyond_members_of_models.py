@@ -31,13 +31,15 @@ SETTINGS = (
     ("rf", "regions", 10, 3, 1),
     ("rf", "regions", 10, 5, 1),
     ("rf", "regions", 10, 10, 3),
+    ("rf", "regions", 10, 20, 2),
     ("rf", "points", 100, 0, 3),
     ("rf", "regions", 100, 20, 5),
     ("rf", "regions", 100, 50, 3),
     ("hgb", "points", 10, 0, 3),
     ("hgb", "regions", 10, 10, 5),
-    ("hgb", "regions", 10, 20, 1),
+    ("hgb", "regions", 10, 20, 3),
     ("hgb", "points", 100, 0, 3),
+    ("hgb", "regions", 100, 5, 1),
     ("hgb", "regions", 100, 20, 5),
     ("hgb", "regions", 100, 50, 3),
     ("hgb", "regions", 100, 100, 2),
@@ -47,7 +49,7 @@ REDUCTIONS = (
     "model. Smaller tables are easier to attack than the whole one.",
     f"{N_SHADOWS} shadow models for LiRA and RMIA, each an `AnonymizedClassifier` of its own: guide, groups, draws and "
     "model. Intervals: 95%, Wilson, over all draws of people.",
-    "One to five draws of people, as the table says; floors beside the default for one or two settings alone.",
+    "One to five draws of people, as the table says; fewer for floors beside the default, and not every floor for all.",
 )
 
 
