@@ -37,6 +37,9 @@ CLASSICS = {
     "hilbert": "Hilbert",
     "rplus_tree": "R+-tree",
 }
+#: Floors beside the default on Adult, by the k that they are run with, and how many splits.
+FLOORS = {10: {20: 1, 50: 1}, 100: {50: 5, 100: 1}, 1000: {50: 5, 1000: 1}}
+FLOOR_TABLE = "adult-12"
 #: Number of splits of every table and model, and those of the comparison with the classics.
 SPLITS = {
     "adult-12": {"hgb": 5, "lr": 5, "rf": 5, "gb": 5, "nn": 5},
@@ -52,6 +55,7 @@ REDUCTIONS = (
     "through the same groups.",
     "*The paper's Algorithm 1*: one-hot columns, scikit-learn's tree on the model's predictions, the member nearest "
     "the median among those with the commonest label; the tree is grown on the records that are released.",
+    "Floors beside the default: Adult alone, one split of those that lose most.",
 )
 
 
@@ -65,6 +69,9 @@ def keys() -> Iterator[Row]:
                 own = {"table": name, "model": model, "seed": seed}
                 yield {**own, "method": "raw", "k": 0}
                 yield from ({**own, "method": way, "k": k} for way in WAYS for k in K)
+                if name == FLOOR_TABLE:
+                    for k, floors in FLOORS.items():
+                        yield from ({**own, "method": f"floor-{f}", "k": k} for f, n in floors.items() if seed < n)
                 if seed < COMPARED.get(model, 0):
                     yield {**own, "method": "regions", "k": 500}
                     yield from ({**own, "method": method, "k": k} for method in CLASSICS for k in LARGE_K)
@@ -121,7 +128,10 @@ def _wrapped(key: Mapping[str, Any], model: Any, raw: Any, quasi_identifiers: li
         anonymizer = ModelGuidedAnonymizer(k, quasi_identifiers=quasi_identifiers, n_jobs=1)
     kind = _plain_classifier() if key["method"] == "plain" else AnonymizedClassifier
     learn_from = "points" if key["method"] == "points" else "regions"
-    return kind(model, anonymizer=anonymizer, guide_estimator=raw, learn_from=learn_from, random_state=seed)
+    floor = int(key["method"].removeprefix("floor-")) if key["method"].startswith("floor-") else None
+    return kind(
+        model, anonymizer=anonymizer, guide_estimator=raw, learn_from=learn_from, floor=floor, random_state=seed
+    )
 
 
 def _plain_classifier() -> Any:
@@ -198,6 +208,23 @@ class _Found:
         ]
         return np.array([pairs[0][seed] - pairs[1][seed] for seed in sorted(pairs[0].keys() & pairs[1].keys())])
 
+    def floors(self) -> list[tuple[str, int, int, NDArray[np.float64], NDArray[np.float64]]]:
+        """List model, k and floor with the change against raw and against the default, over the splits of each."""
+        made = []
+        for model in SPLITS[FLOOR_TABLE]:
+            own = where(self.rows, table=FLOOR_TABLE, model=model)
+            raw = {row["seed"]: row["accuracy"] for row in where(own, method="raw")}
+            for k, floors in FLOORS.items():
+                default = {row["seed"]: row["accuracy"] for row in where(own, method="regions", k=k)}
+                for floor in floors:
+                    rows = where(own, method=f"floor-{floor}", k=k)
+                    pairs = [(row["accuracy"] - raw[seed], row["accuracy"] - default[seed])
+                             for row in rows if (seed := row["seed"]) in raw and seed in default]  # fmt: skip
+                    if pairs:
+                        against_raw, against_default = np.array(pairs).T
+                        made.append((model, k, floor, against_raw, against_default))
+        return made
+
 
 SHOWN = ("points", "recoded", "paper", "plain", "regions")
 HEADERS = ("points", "recoded", "Algorithm 1", "plain regions", "regions")
@@ -227,7 +254,7 @@ def page(rows: list[Row]) -> str:
         own = [model for table_name, model in found.places() if table_name == name]
         if own:
             lines += [f"## {TITLES[name]}", "", *_accuracy_table(found, name, own)]
-    lines += _classics(found)
+    lines += [*_floors(found), *_classics(found)]
     lines += how_it_was_run(rows, "beyond-regions", REDUCTIONS)
     return "\n".join(lines) + "\n"
 
@@ -247,6 +274,49 @@ def _accuracy_table(found: _Found, name: str, models: Sequence[str]) -> list[str
 def _with_half(differences: NDArray[np.float64]) -> str:
     low, high = interval(differences)
     return f"{signed(differences.mean())} ± {(high - low) / 2:.2f}"
+
+
+def _floors(found: _Found) -> list[str]:
+    made = found.floors()
+    if not made:
+        return []
+    lines = [
+        [
+            MODELS[model],
+            str(k),
+            str(floor),
+            str(len(raw)),
+            *(_with_half(own) if len(raw) > 1 else signed(own.mean()) for own in (raw, default)),
+        ]
+        for model, k, floor, raw, default in made
+    ]
+    return [
+        "## What a larger floor costs",
+        "",
+        f"{TITLES[FLOOR_TABLE]}: what changes if every number counts more people than by default, which is",
+        "min(k, 20). [What it buys](beyond-members-of-models.md).",
+        *table(["model", "k", "floor", "splits", "against raw", "against the default"], lines),
+    ]
+
+
+def _splits(n: int) -> str:
+    return "one split" if n == 1 else f"{n} splits"
+
+
+def _floor_findings(found: _Found) -> Iterator[str]:
+    made = found.floors()
+    for k, floors in FLOORS.items():
+        for floor in floors:
+            own = {model: raw for model, own_k, of, raw, _ in made if (own_k, of) == (k, floor)}
+            losses = {model: raw.mean() for model, raw in own.items()}
+            if len(losses) < len(SPLITS[FLOOR_TABLE]):
+                continue
+            worst = min(losses, key=losses.__getitem__)
+            yield (
+                f"{TITLES[FLOOR_TABLE].split(',')[0]}, a floor of {floor} at k = {k} instead of {min(k, 20)}: "
+                f"{signed(np.mean(list(losses.values())))} against raw records on average, at worst "
+                f"{signed(losses[worst])} ({MODELS[worst]}), {_splits(min(map(len, own.values())))}."
+            )
 
 
 def _comparisons(found: _Found) -> list[tuple[str, str, str, int, NDArray[np.float64]]]:
@@ -312,6 +382,7 @@ def findings(found: _Found) -> Iterator[str]:
                 f"{sum(a.mean() > 0 for a in ahead)} of {len(ahead)} rows, by {signed(np.mean(np.concatenate(ahead)))} "
                 f"points on average; behind by more than the interval: {'; '.join(below) or 'nowhere'}."
             )
+    yield from _floor_findings(found)
     made = _comparisons(found)
     if made:
         ahead = [entry[4].mean() for entry in made]
