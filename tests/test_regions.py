@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -22,6 +23,7 @@ from sfumato import (
     LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
+    Partition,
     RPlusTreeAnonymizer,
 )
 from sfumato.datasets import load_adult
@@ -282,6 +284,47 @@ def test_a_region_can_be_read(adults):
         regions.describe(-1)
 
 
+def test_a_region_is_read_in_the_words_of_its_target(adults):
+    X, y = adults
+    words = np.where(y == np.unique(y)[1], "earns more", "earns less")
+    regions = fitted(X, words).regions_
+    text = "\n".join(regions.describe(group) for group in range(regions.n_groups))
+    assert "\n  class earns less: " in text and "\n  class earns more: " in text
+    two = drawn_by(X, np.stack([words, words], axis=1)).regions_
+    assert "class earns less, earns less: " in two.describe(0) or "class earns more, earns more: " in two.describe(0)
+
+    regions = fitted(X, words, floor=200).regions_
+    assert regions.describe(0).splitlines()[1:] == [
+        "  no class of 200 people or more: all are counted with neighboring groups"
+    ]
+
+    numbers = X["hours-per-week"].to_numpy(dtype=float)
+    model = AnonymizedRegressor(SeenNumbers(), k=200, random_state=0).fit(X.drop(columns="hours-per-week"), numbers)
+    group = model.anonymizer_.partition_.apply(X.drop(columns="hours-per-week"))
+    said = float(model.regions_.describe(0).splitlines()[0].split("target ")[1].split(" on average")[0])
+    assert abs(said - numbers[group == 0].mean()) < 1
+
+
+@pytest.mark.parametrize("floor", [50, 5000])
+def test_a_floor_above_k_counts_as_many_people_or_nothing(floor, adults):
+    X, y = adults  # 5000: more than the table has
+    model = fitted(X, y, floor=floor)
+    counted = np.concatenate([column.counts.n_records for column in model.regions_.columns])
+    assert (counted >= floor).all() and (len(counted) > 0) == (floor < len(X))
+    assert model.score(X, y) >= max(np.mean(y == label) for label in set(y)) - 0.01
+
+    numbers = AnonymizedRegressor(SeenNumbers(), k=K, floor=floor, guide_estimator="labels", random_state=0)
+    assert len(numbers.fit(X.drop(columns="age"), X["age"].to_numpy()).estimator_.X_) == len(X)
+
+
+def test_regions_with_a_floor_above_k_are_saved(adults, tmp_path):
+    X, y = adults
+    fitted(X, y, floor=50).anonymizer_.partition_.save(tmp_path / "partition.json")
+    partition = Partition.load(tmp_path / "partition.json")
+    later = AnonymizedClassifier(tables_model(), random_state=0).fit_partition(partition)
+    assert later.score(X, y) > 0.76
+
+
 def test_wrong_settings_are_refused(adults):
     X, y = adults
     with pytest.raises(ParameterError, match=r"learn_from='cells': expected None, 'regions' or 'points'"):
@@ -302,6 +345,17 @@ def test_criteria_on_sensitive_values_or_persons_train_on_points(adults):
     assert not hasattr(model, "regions_")
     with pytest.raises(ParameterError, match="learn_from='regions' with criteria on persons or sensitive values"):
         AnonymizedClassifier(tables_model(), anonymizer=diverse, learn_from="regions").fit(X, y)
+
+
+@pytest.mark.parametrize("model", [DummyClassifier(strategy="prior"), KNeighborsClassifier(1)])
+def test_a_target_of_one_class_is_left_to_the_model(model, adults):
+    X, y = adults[0][["age", "hours-per-week"]], np.full(3000, "same")
+    for way in ("regions", "points"):
+        anonymized = AnonymizedClassifier(model, k=K, learn_from=way, guide_estimator="labels").fit(X, y)
+        assert set(anonymized.predict(X)) == {"same"}
+        assert anonymized.estimator_.n_features_in_ == 2
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        fitted(X, y)
 
 
 def test_many_classes_are_not_told_apart(adults):

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.columns import MICROSECONDS_PER_DAY, Kind, Moment
@@ -16,6 +17,7 @@ from sfumato.partition.binning import Bins
 from sfumato.partition.round_numbers import NUMBER_UNITS, OnGrid
 
 _TIME_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
+_FEW_RECORDS = 20_000  # NumPy counts them before a kernel is loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,14 @@ class CodedColumn:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Number of records with each code, missing included."""
-        return np.bincount(self.codes, minlength=self.bins.n_bins)
+        if len(self.codes) < _FEW_RECORDS or self.codes.dtype not in (np.uint8, np.uint16):
+            return np.bincount(self.codes, minlength=self.bins.n_bins)
+        # NumPy makes integers of 64 bits of them first, which takes most of its time.
+        n_places = max(np.iinfo(self.codes.dtype).max + 1, self.bins.n_bins)
+        fourths = np.zeros((4, n_places), np.int64)
+        _add_codes(self.codes, fourths)
+        counts: NDArray[np.int64] = fourths.sum(axis=0)[: self.bins.n_bins].copy()
+        return counts
 
     @property
     def finer(self) -> CodedColumn:
@@ -65,6 +74,19 @@ class CodedColumn:
     def is_text(self) -> bool:
         """True if the values are text; such a column can have missing values without changing its type."""
         return self.categories is not None and all(isinstance(value, str) for value in self.categories)
+
+
+@njit(nogil=True, cache=True)
+def _add_codes(codes, fourths):  # type: ignore[no-untyped-def]
+    """Count the codes of every fourth record in a row of its own: equal codes in turn do not wait for each other."""
+    n_fours = len(codes) // 4 * 4
+    for row in range(0, n_fours, 4):
+        fourths[0, codes[row]] += 1
+        fourths[1, codes[row + 1]] += 1
+        fourths[2, codes[row + 2]] += 1
+        fourths[3, codes[row + 3]] += 1
+    for row in range(n_fours, len(codes)):
+        fourths[0, codes[row]] += 1
 
 
 def named_anyway(bins: Bins, categories: NDArray[np.object_]) -> Bins:

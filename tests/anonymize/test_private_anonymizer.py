@@ -3,6 +3,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -226,6 +227,13 @@ def test_a_model_for_raw_records_learns_from_the_partition_alone(fitted):
     assert model.feature_names_in_.tolist() == list(X.columns)
     turned = PrivateAnonymizer(1.0, **{**PUBLIC, "labels": ["yes", "no"]}).fit(*people(2000, 13))
     np.testing.assert_array_equal(turned.partition_.regions.target.n_in_class, turned.counts_[:, ::-1])
+
+
+def test_a_release_that_noise_emptied_is_explained(fitted):
+    regions = fitted.partition_.regions
+    empty = replace(fitted.partition_, regions=regions.with_counts(np.zeros_like(fitted.counts_), fitted.labels_))
+    with pytest.raises(InputError, match="the regions count no people"):
+        AnonymizedClassifier(HistGradientBoostingClassifier()).fit_partition(empty)
 
 
 def test_every_label_has_a_place_in_the_regions():

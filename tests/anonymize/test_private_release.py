@@ -203,6 +203,10 @@ def test_values_can_be_drawn_from_regions_of_the_other_people(others, table):
         released(regions="regions")
     with pytest.raises(ParameterError, match="groups and 2 labels for a partition of"):
         released(regions=classifier.regions_, labels=[*LABELS, "perhaps"])
+    # As many labels, and others: a model would answer the labels of the other people.
+    y = np.where(y == "yes", "high", "low")
+    with pytest.raises(ParameterError, match="regions of other labels than the 2 of the release"):
+        released(regions=classifier.regions_, labels=["low", "high"])
 
 
 def test_a_model_learns_from_regions_with_the_released_counts(others, table):

@@ -259,6 +259,22 @@ def test_a_made_table_without_any_value_in_a_column_is_attacked():
     assert found["emptied"].strongest("membership", "table") is not None
 
 
+def test_subgroups_of_numbers_and_dates_are_classes_that_add_up():
+    """`sfumato init` suggests a special category as subgroups, which may be codes or numbers."""
+    X, y = people()
+    X["code"] = X["illness"].map({"flu": 1, "cold": 2, "none": 3}).astype(float)
+    X.loc[:119, "code"] = np.nan
+    X["birth"] = pd.Timestamp("2020-01-01") - pd.to_timedelta(X["age"] * 365, unit="D")
+    own = make_pipeline(make_column_transformer(("passthrough", ["age", "income"])), DecisionTreeClassifier())
+    names = ["age", "code", "birth"]
+    measured = frontier(X, y, own, {"k-release": [20]}, subgroups=names, n_splits=1, attacks="none",
+                        quasi_identifiers=["age", "income"])  # fmt: skip
+    for row in measured.rows:
+        groups = {name: {one.group: one for one in row.subgroups if one.column == name} for name in names}
+        assert {"1", "2", "3"} <= set(groups["code"]) and len(groups["age"]) == len(groups["birth"]) == 4
+        assert all(sum(one.n_records for one in own.values()) == measured.n_test for own in groups.values())
+
+
 def test_subgroups_add_up_to_all(found):
     for row in found.rows:
         assert sum(part.n_records for part in row.subgroups) == 3 * found.n_test
@@ -613,7 +629,6 @@ def test_families_of_classes_refuse_numbers(key):
         ({"sensitive": "age", "quasi_identifiers": ["age"]}, "'age' is sensitive and a quasi-identifier"),
         ({"sensitive": NAMES}, "no quasi-identifier is left"),
         ({"sensitive": "wage"}, "sensitive names the column 'wage'"),
-        ({"subgroups": "age"}, "subgroups names the column 'age', which holds numbers"),
         ({"others": 5}, "others is a int: expected a pair"),
         ({"groups": [1, 2]}, "2 groups for 300 records"),
         ({"model": "tree"}, "model is a str: expected an unfitted classifier"),
@@ -655,3 +670,9 @@ def sampled(change):
 )
 def test_a_synthesizer_that_returns_something_else_is_told_so(change, says):
     assert says in run({"mine": sampled(change)}).rows[-1].reasons["all"]
+
+
+def test_a_made_table_of_values_that_nobody_has_is_measured_and_not_attacked():
+    row = run({"mine": sampled(lambda table: table.assign(illness="unheard of"))}).rows[-1]
+    assert row.utility is not None and "all" not in row.reasons
+    assert row.reasons["every attack on the table"] == "each of its records has a value of nobody"

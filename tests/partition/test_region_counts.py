@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato.partition.cells import Inside, everything
 from sfumato.partition.region_counts import Kind, carried, count_groups, count_pools, joined
-from sfumato.partition.region_draws import Drawing, draw_column, look_up_column, whole_table
+from sfumato.partition.region_draws import Drawing, draw_column, look_up_column, turns_of, whole_table
 from twins.naive_regions import AS_MANY, Case, PlainRegions
 
 FALLBACK = 0
@@ -167,7 +167,7 @@ def test_draws_follow_the_shares_and_say_what_the_counts_say(groups_and_cells):
             drawn = np.empty(n_draws, np.int32)
             said = np.zeros((n_draws, case.target.shape[1] or case.n_classes - 1))
             draw_column(
-                drawing, np.array([g]), np.array([0, n_draws]), np.full(n_draws, c, np.int32),
+                drawing, np.array([g]), turns_of(np.array([0, n_draws]), np.full(n_draws, c, np.int32)),
                 int(rng.integers(2**63)), said, drawn,
             )  # fmt: skip
             seen, total = Counter(drawn.tolist()), sum(shown[c][0].values())
@@ -187,7 +187,7 @@ def test_records_of_classes_in_any_order_get_the_values_of_their_class():
     rng = np.random.default_rng(0)
     asked, drawn = rng.permutation(np.repeat([0, 1], 400)).astype(np.int32), np.empty(800, np.int32)
     drawing = Drawing(counts, whole_table(counts, 0), everything(1, 5), 1.0)
-    draw_column(drawing, np.array([0]), np.array([0, 800]), asked, 1, np.zeros((800, 0)), drawn)
+    draw_column(drawing, np.array([0]), turns_of(np.array([0, 800]), asked), 1, np.zeros((800, 0)), drawn)
     for c, expected in ((0, {0: 300, 1: 100}), (1, {2: 50, 3: 350})):
         own = drawn[asked == c]
         assert Counter(own.tolist()) == pytest.approx(expected, abs=1)

@@ -52,6 +52,15 @@ def test_composed_steps_are_one_step_with_the_root_of_their_number():
     assert seen == pytest.approx(gaussian_delta(epsilon, math.sqrt(steps) / scale), rel=0.03)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e-13, 1e-300), (1e-12, 1e-200), (0.0, 1e-15), (1e-9, 1e-30), (1e4, 1e-6)]
+)
+def test_the_largest_mu_and_rho_keep_to_budgets_of_any_size(epsilon, delta):
+    assert gaussian_delta(epsilon, gaussian_mu(epsilon, delta)) <= delta
+    if epsilon:
+        assert zcdp_delta(epsilon, zcdp_rho(epsilon, delta)) <= delta
+
+
 def test_known_scales():
     # The standard deviations of the analytic Gaussian mechanism for sensitivity 1 and epsilon 1, delta 1e-5, beside the
     # classical bound sqrt(2 ln(1.25 / delta)) = 4.845.

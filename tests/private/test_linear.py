@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import read_table
 from sfumato.private import PrivateLinearRegression, PrivateLogisticRegression, noise
+from sfumato.private.accounting import gaussian_delta
 from sfumato.private.descent import Descent, clipped
 from twins.seeded_noise import NoNoise, SeededNoise
 
@@ -182,6 +183,19 @@ def test_residuals_are_never_longer_than_one():
     assert (np.square(short).sum(axis=1) <= 1.0).all()
     small = np.linalg.norm(residuals, axis=1) < 1
     np.testing.assert_array_equal(short[small], residuals[small])
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (1e-3, 1e-6), (1e-6, 1e-6), (1e-8, 1e-10)])
+def test_noise_covers_what_rounding_to_its_own_grid_adds(epsilon, delta):
+    """Two neighboring sums come apart by a step of the grid in each of the numbers more, at worst."""
+    n_numbers, settings = 400, Descent(epsilon, delta, 200, 0.9, None, 8.0)
+    if epsilon < 1e-7:
+        with pytest.raises(ParameterError, match="lost in its rounding"):
+            settings.scale(n_numbers)
+        return
+    scale = settings.scale(n_numbers)
+    apart = 1 + math.sqrt(n_numbers) * noise.grid_of(scale)
+    assert gaussian_delta(epsilon, math.sqrt(201) * apart / scale) <= delta
 
 
 def test_the_learning_rate_follows_the_budget_and_the_number_of_persons():

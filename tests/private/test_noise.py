@@ -17,7 +17,7 @@ from sfumato.private.noise import (
     noise_source,
     whole_steps,
 )
-from twins.seeded_noise import SeededNoise
+from twins.seeded_noise import NoNoise, SeededNoise
 
 pytest.importorskip("opendp", reason="opendp is not installed (extra: dp)")
 SOURCES = [SecureNoise(), SeededNoise(7)]
@@ -80,6 +80,12 @@ def test_scales_and_budgets_are_positive_numbers(bad):
         SecureNoise().geometric(bad, 1)
     with pytest.raises(ParameterError, match="expected a"):
         SecureNoise().gaussian(bad, 1)
+
+
+def test_counts_that_are_less_than_a_step_of_the_grid_are_refused():
+    assert add_gaussian(np.array([3]), 2.0**29, NoNoise())[0] == 3
+    with pytest.raises(ParameterError, match="expected less for counts"):
+        add_gaussian(np.array([3]), 2.0**32)
 
 
 def test_values_far_beyond_the_noise_are_refused():

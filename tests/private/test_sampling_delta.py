@@ -63,6 +63,11 @@ def test_more_protection_costs_more():
     assert exact_delta(50.0, 0.1, 3) >= 0.0  # nothing overflows
 
 
+def test_a_delta_without_a_number_is_not_none_at_all():
+    for of in (exact_delta, theorem_delta):
+        assert 0 < of(1.0, 0.1, 2000) < 1e-300
+
+
 def test_bad_settings_are_explained():
     with pytest.raises(ParameterError, match=r"epsilon=0.5 with rate=0.5: expected at least -ln\(1 - rate\) = 0.6931"):
         exact_delta(0.5, 0.5, 10)

@@ -3,19 +3,27 @@
 
 import asyncio
 import errno
+import html
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import csv
 
+from sfumato.auditing.attacks import facts_of
 from sfumato.auditing.column_changes import describe_columns
 from sfumato.auditing.gate import judge_gate
+from sfumato.auditing.protection_families import SHORT_FORMS
+from sfumato.files.column_names import nearly_equal_names
 from sfumato.policy import suggest_roles
+from sfumato.policy.settings import ATTACKS
 from sfumato.policy.special_categories import WORDS
+from sfumato.studio.child import Worker, _do
 from sfumato.studio.jobs import Jobs
 from sfumato.studio.project import Project
-from sfumato.studio.texts import Words
+from sfumato.studio.session import CURVES
+from sfumato.studio.texts import LANGUAGES, Words
 
 from .conftest import Visit, Visitor, looked_at, people
 from .test_worker import random_policy, until
@@ -158,6 +166,49 @@ def test_reasons_conditions_and_changes_are_in_german() -> None:
         names = dict.fromkeys(("age", "job"), "quasi-identifier")
         found = describe_columns(table, coarse, names, dict.fromkeys(names, loss), smallest_shown=10)
         assert not [one.sentence for one in found if one.name in names and not is_german(one.sentence)]
+
+
+def test_what_jobs_do_and_what_keeps_them_from_it_is_in_german(folder: Path) -> None:
+    titles = [facts_of(name).title for name in ATTACKS]
+    assert not [
+        title for title in titles if title != "a column, from the model" and not is_german(f"attacking: {title}")
+    ]
+    names = [SHORT_FORMS[curve.family].title.format(curve.stops[-1]) for curve in CURVES.values()]
+    assert len(names) == 5 and not [name for name in names if not is_german(name)]
+    assert all(map(is_german, nearly_equal_names(["age", "Age "])))
+    # A table with everything that can be amiss: what its jobs tell is said in German.
+    small = people(60).append_column("Age", [[None] * 60]).append_column("same", [["x"] * 60])
+    csv.write_csv(small, folder / "small.csv")
+    path = folder / "small.toml"
+    text = (
+        'version = 1\n[data]\nfile = "small.csv"\nrelease = "r.csv"\n[columns]\ntarget = "ill"\nsensitive = ["job"]\n'
+    )
+    gate = '[model]\nname = "decision-tree"\n[gate]\nmin_k = 30\nmin_accuracy_kept = 0.99\nmax_attack_advantage = 0.1\n'
+    path.write_text(text + 'quasi_identifiers = ["age", "race", "hours", "Age", "same"]\n' + gate, encoding="utf-8")
+    told: list[tuple[str, dict[str, Any]]] = []
+    for force in (True, False):
+        arguments = {"policy": str(path), "pack": str(folder / "p.zip"), "questionnaires": [], "force": force}
+        (folder / "p.zip").touch()
+        _do(Worker(), lambda kind, **content: told.append((kind, content)), "write", arguments)
+    said = [str(content[key]) for _, content in told for key in ("what", "sentence") if content.get(key)]
+    audits = [content["audit"] for kind, content in told if kind == "audit"]
+    said += [one["sentence"] for audit in audits for one in audit["gate"]] + [
+        one for a in audits for one in a["advice"]
+    ]
+    assert len(audits) == 1 and len(said) >= 10 and not [one for one in said if not is_german(one)]
+
+
+@pytest.mark.parametrize("name", ["; " * 900, " and " * 380, "not run: a. " * 150, "a was skipped: " * 120, "x\ny"])
+def test_a_hostile_name_in_a_sentence_of_the_library_is_only_a_name(name: str) -> None:
+    said = html.unescape(str(Words("de").library(f"column {name!r} is dropped: {name}. To use it, say so.")))
+    assert str(Words("de").library(f"{name} was skipped: {name}")) and "column" in said
+
+
+def test_a_file_that_exists_is_said_with_the_control_of_the_page() -> None:
+    sentence = "-o '/home/p.zip' exists already. Give another name, or force=True to replace it."
+    for language in LANGUAGES:
+        words = Words(language)
+        assert words("release.replace") in words.library(sentence) and "force" not in words.library(sentence)
 
 
 def test_numbers_in_translated_sentences_are_german() -> None:

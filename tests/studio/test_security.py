@@ -4,6 +4,7 @@
 import asyncio
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -175,6 +176,59 @@ def test_a_policy_cannot_read_or_write_elsewhere(visit: Visit, folder: Path, lin
     visit(story)
 
 
+@pytest.mark.parametrize(
+    ("file", "rest", "said"),
+    [
+        ("people.csv", '[audit]\nunfinished = "../models"\n', "outside the folder"),
+        ("../secret.csv", "", "another table"),
+        ("others.csv", "", "another table"),
+        (
+            "people.csv",
+            '[privacy]\nmechanism = "counts"\nepsilon = 1.0\npartition = "../p.json"\nlabels = ["no", "yes"]\n'
+            'ledger = "../ledger.json"\nbudget_epsilon = 2.0\n',
+            "its ledger",
+        ),
+    ],
+)
+def test_a_policy_changed_in_an_editor_starts_nothing_elsewhere(
+    visit: Visit, folder: Path, file: str, rest: str, said: str
+) -> None:
+    for path in (folder.parent / "secret.csv", folder / "others.csv"):
+        path.write_bytes((folder / "people.csv").read_bytes())
+    text = f'version = 1\n[data]\nfile = "{file}"\nrelease = "out.csv"\n[columns]\ntarget = "ill"\n{rest}'
+
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        looked_at(visitor.studio)
+        project = visitor.studio.project
+        assert project is not None
+        project.set_role("race", "rewrite", confirm=True)
+        project.set_role("ill", "predict", confirm=True)
+        project.policy_file.write_text(text)
+        for address, form in (("/release/judge", {}), ("/frontier/measure", {"by": "k"}), ("/minimize/learn", {})):
+            answer = await visitor.post(address, form)
+            assert answer.status_code == 422 and said in answer.text
+        assert not visitor.studio.jobs.is_running
+
+    visit(story)
+
+
+def test_a_policy_with_a_mechanism_is_left_to_the_command(visit: Visit, folder: Path) -> None:
+    """Judging it would spend its budget: looking must change nothing."""
+    (folder / "p.toml").write_text(
+        'version = 1\n[data]\nfile = "people.csv"\nrelease = "out.csv"\n[columns]\ntarget = "ill"\n'
+        '[privacy]\nmechanism = "counts"\nepsilon = 1.0\npartition = "p.json"\nlabels = ["no", "yes"]\n'
+    )
+
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        answer = await visitor.post("/open", {"path": "p.toml"})
+        assert answer.status_code == 422 and "sfumato run" in answer.text
+        assert visitor.studio.project is None
+
+    visit(story)
+
+
 def test_lists_show_no_links_out_of_the_folder(visit: Visit, folder: Path) -> None:
     (folder.parent / "secret.csv").write_text("a\n1\n")
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
@@ -330,9 +384,27 @@ serve(Path(sys.argv[1]), show=lambda address: print(address, flush=True), open_b
 """
 
 
-def started(folder: Path, idle: float) -> tuple[subprocess.Popen[str], str]:
+BROKEN = """
+import asyncio
+from sfumato.studio import screens
+
+def broken(*_):
+    asyncio.get_running_loop().create_task(fails())
+    raise ValueError("could not convert 'Jane Doe'")
+
+async def fails():
+    raise ValueError("could not convert 'Jane Doe'")
+
+screens.SCREENS["start"] = broken
+"""
+
+
+def started(folder: Path, idle: float, script: str = SERVE) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(folder), str(idle)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, str(folder), str(idle)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
@@ -366,6 +438,24 @@ def test_it_listens_on_this_machine_alone_and_quits_when_asked(folder: Path) -> 
                 assert any("stopped" in line for line in lines)
         output, errors = process.communicate(timeout=20)
         assert process.returncode == 0 and output == "" and errors == ""
+    finally:
+        process.kill()
+
+
+def test_nothing_of_an_error_reaches_the_terminal(folder: Path) -> None:
+    """Where people see it, and where it may be kept: the text of an error of a package can be a value of a cell."""
+    process, address = started(folder, 60, BROKEN + SERVE)
+    try:
+        home = address.partition("/?")[0]
+        with httpx.Client(base_url=home) as client:
+            client.get(address)
+            assert client.get("/").status_code == 500
+            with socket.create_connection(("127.0.0.1", int(home.rpartition(":")[2]))) as raw:
+                raw.sendall(b"Jane Doe\r\n\r\n")
+                assert raw.recv(100).startswith(b"HTTP/1.1 400")
+            client.post("/quit", headers={"origin": home})
+        output, errors = process.communicate(timeout=20)
+        assert output == "" and errors == ""
     finally:
         process.kill()
 

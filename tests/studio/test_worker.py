@@ -5,11 +5,13 @@ import asyncio
 import html
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -270,6 +272,48 @@ def test_a_job_tells_its_end_and_can_be_cancelled(folder: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
+def test_a_job_can_be_cancelled_before_its_process_is_there(folder: Path) -> None:
+    path = folder / "policy.toml"
+    path.write_text(random_policy(0), encoding="utf-8")
+    others = set(psutil.Process().children())
+
+    async def story() -> None:
+        for turns in (0, 1, 2, 5):
+            jobs = Jobs(lambda event: None)
+            job = jobs.start("judge", lambda message: False, policy=str(path))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await asyncio.wait_for(jobs.cancel(), 20)
+            assert job.state == "stopped" and not jobs.is_running
+            assert set(psutil.Process().children()) == others
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_asking_to_stop_does_not_wait_and_the_next_job_does(folder: Path, tmp_path: Path) -> None:
+    """A process that ends late would be beside the next one, with a second table in memory."""
+    path = folder / "policy.toml"
+    path.write_text(random_policy(0), encoding="utf-8")
+    others, n_children = set(psutil.Process().children()), [0]
+
+    async def story() -> None:
+        jobs = Jobs(lambda event: None)
+        jobs.start("judge", lambda message: False, policy=str(path))
+        while jobs.last is not None and not jobs.last.step:
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+        jobs.ask_to_stop()
+        assert time.monotonic() - began < 0.1 and not jobs.is_running
+        job = jobs.start("judge", lambda message: False, policy=str(path))
+        while job.state == "running":
+            n_children.append(len(set(psutil.Process().children()) - others))
+            await asyncio.sleep(0.01)
+        await jobs.ended()
+        assert job.state == "done" and max(n_children) == 1
+
+    asyncio.run(asyncio.wait_for(story(), 120))
+
+
 def test_the_form_that_is_shown_is_the_form_that_is_written(folder: Path) -> None:
     path = folder / "policy.toml"
     text = (

@@ -148,7 +148,7 @@ def release_privately(
     unit = None if settings.unit is None else table.resolve(settings.unit, "unit")[0]
     check_inside(partition, table.names, unit)
     labels, label = code_labels(y, settings.labels, table.n_records, needs_list=settings.mechanism == "counts")
-    _check_regions(settings.regions, partition, len(labels))
+    _check_regions(settings.regions, partition, labels)
     promise = promise_of(partition, [X], unit, settings, has_labels=y is not None)
     group = partition.apply_to(table).astype(np.int64)
     rows = None if unit is None else capped_rows(table, unit, settings.most_per_person or 1)
@@ -196,8 +196,9 @@ def write_cells(partition: Recoding, kind: FrameKind, group: NDArray[np.int64]) 
     return build_frame(kind, new, len(group))
 
 
-def _check_regions(regions: Any, partition: Recoding, n_labels: int) -> None:
+def _check_regions(regions: Any, partition: Recoding, labels: NDArray[Any]) -> None:
     """Raise ParameterError for regions of other groups or labels."""
+    n_labels = len(labels)
     if regions is None:
         return
     if not isinstance(regions, Regions):
@@ -211,6 +212,12 @@ def _check_regions(regions: Any, partition: Recoding, n_labels: int) -> None:
             f"regions of {regions.n_groups} groups and {n_in_class.shape[1]} labels for a partition of "
             f"{partition.n_groups} groups and {n_labels} labels: expected the same. Pass the regions that were fitted "
             "with the partition, on people of all labels."
+        )
+    known = regions.target.labels
+    if n_labels > 1 and known is not None and set(known.tolist()) != set(labels.tolist()):
+        raise ParameterError(
+            f"regions of other labels than the {n_labels} of the release: expected the same. Pass the regions that "
+            "were fitted with the partition, on people with these labels."
         )
 
 

@@ -76,8 +76,9 @@ def train_on_regions(
     if target.labels is None:
         numbers = drawn.numbers[:, 0] if target.is_flat else drawn.numbers
         return fit_weighted(estimator, records, numbers, None if weight is None else weight[:, 0])
-    # A class weighs what the people weigh who have it.
-    share = drawn.shares if weight is None else drawn.shares * weight
+    share = drawn.shares if drawn.shares.shape[1] else np.ones((len(drawn.group), 1))  # nothing says which of one class
+    if weight is not None:  # a class weighs what the people weigh who have it
+        share = share * weight
     if not takes_weights(estimator):
         chosen = drawn_classes(share, random_state)
         return fit_weighted(estimator, records, target.labels[chosen], None)
@@ -130,13 +131,19 @@ def checked_regions(partition: Any, *, is_number: bool) -> Regions:
     if not isinstance(regions, Regions) or not regions.target.is_known:
         raise ParameterError(
             f"a {type(partition).__name__} without regions of a target: expected one that was fitted with target= by "
-            "sfumato.parquet.fit_transform, or by an estimator. Pass model.anonymizer_.partition_."
+            "sfumato.parquet.fit_transform, or by an estimator, and if it was saved, with two classes of at least as "
+            "many people as the floor. Pass model.anonymizer_.partition_."
         )
     if is_number != (regions.target.labels is None):
         given, expected = ("classes", "numbers") if is_number else ("numbers", "classes")
         raise ParameterError(
             f"regions of a target with {given}: expected {expected}. Take AnonymizedClassifier for classes and "
             "AnonymizedRegressor for numbers."
+        )
+    if not regions.sizes.any():
+        raise InputError(
+            "the regions count no people: expected at least one. Noise can empty a release of few people; then raise "
+            "epsilon."
         )
     return regions
 

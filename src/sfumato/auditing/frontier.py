@@ -93,7 +93,7 @@ def frontier(
     secrets : list of columns, optional
         What attackers guess, from the model and the table, and certificates bound; None: the sensitive columns.
     subgroups : list of columns, optional
-        Categories for whose values utility and membership attacks are repeated.
+        Utility and membership attacks are repeated for their values; numbers and dates are put into four classes.
     bounds, categories, target_bounds, delta
         Public knowledge for private learners and releases, see `PrivateLogisticRegression`.
     others : (X, y), optional

@@ -15,7 +15,7 @@ from sfumato.attack.anatomy_attacks import definetti
 from sfumato.attack.membership import MembershipResult
 from sfumato.attack.named_attack import AttackedRelease
 from sfumato.attack.result import judge
-from sfumato.auditing.attacks import Effort, Outcome, Round, facts_of, run_on_model, run_on_release
+from sfumato.auditing.attacks import Effort, Outcome, Round, SkippedAttack, facts_of, run_on_model, run_on_release
 from sfumato.auditing.protections import Protection, Shared
 from sfumato.errors import SfumatoError
 from sfumato.frames import Table, read_table
@@ -98,7 +98,10 @@ def _rounds_on_table(split: AttackedSplit, shared: Shared) -> list[Round]:
     if shared.is_aligned:  # in the order of the input here, and in another one where it is published
         places = np.random.default_rng([split.random_state, _PLACES]).permutation(original.n_records)
     elif shared.anatomy is None:
-        released = _of_known_values(released, read_table(split.people))
+        kept = _of_known_values(released, read_table(split.people))
+        if kept is None:
+            return [Round((), (SkippedAttack("every attack", "", "each of its records has a value of nobody"),), ())]
+        released = kept
     there = set(read_table(released).names)
     known = split.known if shared.is_aligned else [name for name in split.known if name in there]
 
@@ -124,7 +127,7 @@ def _rounds_on_table(split: AttackedSplit, shared: Shared) -> list[Round]:
 def _of_known_values(released: Any, people: Table) -> Any:
     """Return the records of a made table without those that have a category which nobody has.
 
-    They are nobody's, and attacks could not tell such a category from a label for several.
+    They are nobody's, and attacks could not tell such a category from a label for several. None: no record is left.
     """
     table = read_table(released)
     is_known = np.ones(table.n_records, np.bool_)
@@ -137,6 +140,8 @@ def _of_known_values(released: Any, people: Table) -> Any:
         # One place more: a column without any value has no category, and every record at place 0.
         is_met = np.append(np.isin(column.categories.astype(str), np.asarray(met).astype(str)), False)[column.values]
         is_known &= is_met if column.missing is None else is_met | column.missing
+    if not is_known.any():
+        return None
     return released if is_known.all() else table.replaced({}, keep_rows=np.flatnonzero(is_known))
 
 

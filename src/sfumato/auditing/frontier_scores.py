@@ -15,8 +15,10 @@ from sklearn.metrics import r2_score
 from sfumato.attack.membership_metrics import area_under_curve
 from sfumato.attack.membership_signals import reader_of
 from sfumato.attack.result import bootstrap_interval, wilson_interval
-from sfumato.errors import ParameterError, SfumatoError
+from sfumato.auditing.subgroups import is_few_codes, members_of
+from sfumato.errors import SfumatoError
 from sfumato.frames import Table
+from sfumato.labels import label_number
 
 SMALLEST_SUBGROUP = 20
 """Fewest members and others of a subgroup in every split; smaller ones are put together, or not shown."""
@@ -102,20 +104,17 @@ def _area(model: Any, X: Any, y: NDArray[Any], confidence: float) -> tuple[float
 def subgroups_of(
     table: Table, name: str, splits: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
 ) -> NDArray[np.object_]:
-    """Return the subgroup of every record: a value that enough people on both sides of every split share, or "others".
+    """Return the subgroup of every record that enough people on both sides of every split share, or "others".
 
-    Raises
-    ------
-    ParameterError
-        For a column of numbers.
+    Categories and few whole numbers are subgroups as they are, other numbers and dates in four classes.
     """
     column = table.column(name)
-    if column.categories is None:
-        raise ParameterError(
-            f"subgroups names the column {name!r}, which holds numbers: expected categories. Group its values first."
-        )
-    # One label more: a column without any value has no category, and every record at place 0.
-    labels = np.array([*map(str, column.categories), "missing"], object)[column.values]
+    if column.categories is None and is_few_codes(column):
+        labels = np.array([label_number(float(value)) for value in column.values], object)
+    else:
+        labels = np.full(column.n_records, "missing", object)
+        for label, members in members_of(column):
+            labels[members] = label
     if column.missing is not None:
         labels[column.missing] = "missing"
     for value in sorted(set(labels.tolist())):

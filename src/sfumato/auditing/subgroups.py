@@ -50,7 +50,7 @@ def compare_subgroups(
     fewest = max(_FEWEST, job.policy.get("method", "k"))
     for name in job.policy.get("columns", "subgroups"):
         column = read_table(rows_of(job.table.select([name]), test), categorical=_codes(job, name)).column(name)
-        shown = [(label, members) for label, members in _members(column) if int(members.sum()) >= fewest]
+        shown = [(label, members) for label, members in members_of(column) if int(members.sum()) >= fewest]
         if not shown:
             notes.append(
                 f"No subgroup of {name!r} is shown: none has {fewest} test records. Choose a column with fewer values, "
@@ -123,7 +123,7 @@ def subgroups_of(job: PolicyJob, cut_by: npt.NDArray[np.int64]) -> Subgroups:
     found = []
     for name in job.policy.get("columns", "subgroups"):
         column = read_table(job.table.select([name]), categorical=_codes(job, name)).column(name)
-        found += [SubgroupMembers(name, label, members) for label, members in _members(column, cut_by)]
+        found += [SubgroupMembers(name, label, members) for label, members in members_of(column, cut_by)]
     return Subgroups(tuple(found), job.policy.get("method", "k"))
 
 
@@ -163,7 +163,7 @@ def _codes(job: PolicyJob, name: str) -> list[str]:
     return [name] if is_few else []
 
 
-def _members(column: Column, cut_by: npt.NDArray[np.int64] | None = None) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+def members_of(column: Column, cut_by: npt.NDArray[np.int64] | None = None) -> list[tuple[str, npt.NDArray[np.bool_]]]:
     """Return the name of every subgroup of a column, and who is in it; numbers are cut by some rows, or by all."""
     present = np.ones(column.n_records, bool) if column.missing is None else ~column.missing
     if column.categories is not None:
@@ -180,6 +180,15 @@ def _members(column: Column, cut_by: npt.NDArray[np.int64] | None = None) -> lis
     labels = [f"below {names[0]}", *(f"{a} to below {b}" for a, b in pairwise(names))]
     labels.append(f"{names[-1]} and more")
     return [(label, (place == code) & present) for code, label in enumerate(labels)]
+
+
+def is_few_codes(column: Column) -> bool:
+    """Return True for a column of few whole numbers, each of which is a subgroup."""
+    if column.kind != "number":
+        return False
+    known = column.values if column.missing is None else column.values[~column.missing]
+    values = np.unique(known.astype(float))
+    return len(values) <= _MOST_CODES and bool((values == np.floor(values)).all())
 
 
 def _round_cuts(quarters: npt.NDArray[np.float64], spread: float) -> list[tuple[float, str]]:

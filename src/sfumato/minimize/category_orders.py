@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.minimize.sample import Sample
@@ -131,14 +132,19 @@ def _folds(sample: Sample) -> NDArray[np.uint8]:
         weight = integer_weights(sample.weight, 0)
         mixed += (weight.max() - weight).astype(np.uint64) << np.uint64(32)
     for column in sample.columns:
-        mixed *= _FACTOR
-        mixed += column.codes
+        _mix_in(mixed, column.codes, _FACTOR)
     mixed ^= mixed >> np.uint64(29)
     mixed *= _FACTOR
     order = np.argsort(mixed)
     folds = np.empty(sample.n_records, np.uint8)
     folds[order] = np.arange(sample.n_records) % _N_FOLDS
     return folds
+
+
+@njit(nogil=True, cache=True)
+def _mix_in(mixed, codes, factor):  # type: ignore[no-untyped-def]
+    for row in range(len(mixed)):
+        mixed[row] = mixed[row] * factor + np.uint64(codes[row])
 
 
 @dataclass(frozen=True, eq=False)

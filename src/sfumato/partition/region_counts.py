@@ -172,6 +172,14 @@ def _room(n_rows: int, n_entries: int, n_outputs: int, kind: Any, n_widths: int 
     )  # fmt: skip
 
 
+@njit(nogil=True, cache=True)
+def count_classes(classes, offsets, out):  # type: ignore[no-untyped-def]
+    """Count the records of each class in some groups, given group after group: `out` has a row per group."""
+    for g in range(offsets.shape[0] - 1):
+        for i in range(offsets[g], offsets[g + 1]):
+            out[g, classes[i]] += 1
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, counted, left, whole):  # type: ignore[no-untyped-def]
     n_outputs, n_units, n_classes, floor = target.shape[1], kind.n_units, kind.n_classes, kind.floor

@@ -60,11 +60,33 @@ def whole_table(counts: ColumnCounts, fallback: int) -> Whole:
     return nothing._replace(target=sums / np.where(people > 0, people, 1.0)[:, np.newaxis])
 
 
+class Turns(NamedTuple):
+    """Records of one class that follow each other in a group. Arrays, as kernels need them."""
+
+    stop: NDArray[np.int64]  # where the records of each turn end
+    of_class: NDArray[np.int32]
+    of_group: NDArray[np.int64]  # where the turns of each group end
+    most: int  # records of a group
+
+
+def turns_of(offsets: NDArray[np.int64], classes: NDArray[np.int32]) -> Turns:
+    """Return the turns of records that are given group after group, see `draw_column`.
+
+    >>> turns_of(np.array([0, 3, 5]), np.array([0, 0, 1, 1, 1], np.int32)).stop.tolist()
+    [2, 3, 5]
+    """
+    starts = np.zeros(int(offsets[-1]) + 1, np.bool_)
+    starts[1:-1] = classes[1:] != classes[:-1]
+    starts[offsets] = True
+    stop = np.flatnonzero(starts)[1:]
+    of_group = np.searchsorted(stop, offsets[1:], side="right")
+    return Turns(stop, classes[stop - 1], of_group, int(np.diff(offsets).max(initial=0)))
+
+
 def draw_column(
     drawing: Drawing,
     groups: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    classes: NDArray[np.int32],
+    turns: Turns,
     seed: int,
     said: NDArray[np.float64],
     out: NDArray[np.integer],
@@ -76,10 +98,8 @@ def draw_column(
     drawing : Drawing
     groups : ndarray of int64
         The numbers of some groups, rising.
-    offsets : ndarray of int64
-        Where the records of each of them begin; one more at the end.
-    classes : ndarray of int32
-        Of each record.
+    turns : Turns
+        Of the records of these groups.
     seed : int
         Of the random numbers, from 0 to 2**64 - 1.
     said : ndarray of float64, shape (records, classes but the first) or (records, outputs)
@@ -87,7 +107,7 @@ def draw_column(
     out : ndarray of int
         The value of each record.
     """
-    _draw(_make_room(drawing), drawing.weight, groups, offsets, classes, np.uint64(seed), said, out)
+    _draw(_make_room(drawing), drawing.weight, groups, turns, np.uint64(seed), said, out)
 
 
 def look_up_column(
@@ -104,8 +124,12 @@ def look_up_column(
 
     Parameters
     ----------
-    drawing, groups, offsets, classes
+    drawing, groups
         As of `draw_column`.
+    offsets : ndarray of int64
+        Where the records of each group begin; one more at the end.
+    classes : ndarray of int32
+        Of each record.
     units : ndarray of int32
         The value of each record.
     above : ndarray of float64, shape (records, outputs)
@@ -204,24 +228,24 @@ def _find_commonest(room, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _draw(room, weight, groups, offsets, classes, seed, said, out):  # type: ignore[no-untyped-def]
+def _draw(room, weight, groups, turns, seed, said, out):  # type: ignore[no-untyped-def]
     stamp, says, entered = room.stamp, room.says, room.place
+    turn_stop, turn_class, stop_of_group = turns.stop, turns.of_class, turns.of_group
     voice, hand = _voice(room), _hand(room)
     n_said, n_outputs, n_classes = said.shape[1], room.target.shape[1], room.of_pools.shape[1]
-    most = np.int64(0)
-    for at in range(groups.shape[0]):
-        most = max(most, offsets[at + 1] - offsets[at])
-    dealt, first, left = np.empty(most, np.int32), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
+    dealt, first, left = np.empty(turns.most, np.int32), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
     alike = np.zeros(n_classes, np.bool_)
-    state = seed
+    state, i, turn = seed, np.int64(0), np.int64(0)
     for at in range(groups.shape[0]):
         g = groups[at]
         q = g % FAN
         if entered[1] != g // FAN:
             _enter(room, g // FAN)
         left[:] = 0
-        for i in range(offsets[at], offsets[at + 1]):
-            left[classes[i]] += 1
+        start = i
+        for t in range(turn, stop_of_group[at]):
+            left[turn_class[t]] += turn_stop[t] - start
+            start = turn_stop[t]
         n = np.int64(0)
         for c in range(n_classes):
             first[c] = n
@@ -241,11 +265,8 @@ def _draw(room, weight, groups, offsets, classes, seed, said, out):  # type: ign
                         own = _share(voice, q, u, np.int64(0), 0.0)
                         for s in range(n_said):
                             says[u, s] = weight * np.log(_share(voice, q, u, s + 1, 0.0) / own)
-        i, end = offsets[at], offsets[at + 1]
-        while i < end:  # records of one class, one after the other
-            c, stop = classes[i], i + 1
-            while stop < end and classes[stop] == c:
-                stop += 1
+        while turn < stop_of_group[at]:
+            c, stop = turn_class[turn], turn_stop[turn]
             low, n_left = first[c], left[c]
             left[c] -= stop - i
             if alike[c]:  # no matter which is taken
@@ -268,6 +289,7 @@ def _draw(room, weight, groups, offsets, classes, seed, said, out):  # type: ign
                     for s in range(n_said):
                         said[r, s] += says[u, s]
             i = stop
+            turn += 1
 
 
 _STEP, _FIRST_MIX, _SECOND_MIX = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -292,14 +314,14 @@ def as_columns(rows, first, stop, out):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def put_in_place(own, place, out):  # type: ignore[no-untyped-def]
-    """Put the values of some records, shape (columns, records), into the rows of `out` that are theirs.
+    """Put the rows of some records into the rows of `out` that are theirs; indexing by numpy takes six times as long.
 
     All values of a record at once: writing column after column to places far apart takes several times as long.
     """
-    for i in range(own.shape[1]):
+    for i in range(own.shape[0]):
         row = place[i]
-        for j in range(own.shape[0]):
-            out[row, j] = own[j, i]
+        for j in range(own.shape[1]):
+            out[row, j] = own[i, j]
 
 
 class Hand(NamedTuple):

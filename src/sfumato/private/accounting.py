@@ -57,7 +57,10 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     high = 1.0
     while gaussian_delta(epsilon, high) < delta:
         high *= 2
-    return _last_below(lambda mu: gaussian_delta(epsilon, mu) <= delta, high * 1e-12, high)
+    low = high
+    while gaussian_delta(epsilon, low) > delta:  # for a tiny delta, the search starts at next to nothing
+        low /= 2
+    return _last_below(lambda mu: gaussian_delta(epsilon, mu) <= delta, low, high)
 
 
 def gaussian_epsilon(delta: float, mu: float) -> float:
@@ -152,7 +155,10 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     high = 1.0
     while zcdp_delta(epsilon, high) < delta:
         high *= 2
-    return _last_below(lambda rho: zcdp_delta(epsilon, rho) <= delta, high * 1e-12, high)
+    low = high
+    while zcdp_delta(epsilon, low) > delta:
+        low /= 2
+    return _last_below(lambda rho: zcdp_delta(epsilon, rho) <= delta, low, high)
 
 
 def membership_limit(epsilon: float, delta: float = 0.0) -> float:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sfumato.errors import ParameterError, named
 from sfumato.private.accounting import gaussian_mu
 from sfumato.private.noise import add_gaussian, grid_of, whole_steps
 
@@ -34,6 +35,7 @@ Residuals = Callable[[Floats], Floats]
 
 PACE = 2.0  # see `Descent.pace`; chosen, as the other settings, on five public tables that no study tests on
 _ROUNDED = 2 * 2.0**-30  # standard deviations that rounding, and errors of doubles before it, may move a number
+_MOST_ROUNDED = 0.5  # of a gradient; beyond it more noise means so much more rounding that the account does not close
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,14 @@ class Descent:
         if math.isinf(self.epsilon):
             return 0.0
         exact = math.sqrt(self.n_steps + 1) / gaussian_mu(self.epsilon, self.delta)
-        return exact * (1 + _ROUNDED * math.sqrt(n_numbers) * exact)
+        rounded = _ROUNDED * math.sqrt(n_numbers) * exact
+        if rounded > _MOST_ROUNDED:
+            raise ParameterError(
+                f"{named('epsilon', self.epsilon)} with delta={self.delta:g}: expected more, since noise is then so "
+                "large that whole gradients are lost in its rounding, which it could not cover. Raise epsilon, or take "
+                "fewer steps."
+            )
+        return exact * (1 + rounded)
 
     def rate(self, n_persons: float) -> float:
         """Return the learning rate for a noisy number of persons."""

@@ -109,8 +109,14 @@ def add_gaussian(values: ArrayLike, scale: float, noise: Noise | None = None) ->
     Raises
     ------
     ParameterError
-        If a value is not finite, or more than 2**30 standard deviations large.
+        If a value is not finite, or more than 2**30 standard deviations large; if the values are integers and the scale
+        is so large that the grid has not all of them.
     """
+    if np.asarray(values).dtype.kind in "iu" and grid_of(_positive("scale", scale)) > 1.0:
+        raise ParameterError(
+            f"{named('scale', scale)}: expected less for counts, since one record is less than the noise is rounded "
+            "to. Lower it, or raise epsilon."
+        )
     steps = np.rint(np.asarray(values, np.float64) / grid_of(_positive("scale", scale)))
     if not (np.abs(steps) < _WIDEST).all():
         raise _too_large(scale)

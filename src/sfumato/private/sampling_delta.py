@@ -27,6 +27,7 @@ from sfumato.private.accounting import check_delta, check_epsilon
 
 _AT_ONCE = 4096  # numbers of records whose tails are computed together
 _LARGEST_K = 1_000_000
+_SMALLEST = float(np.finfo(np.float64).tiny)  # a delta of less has no number; 0 would promise more than there is
 
 
 def exact_delta(epsilon: float, rate: float, k: int) -> float:
@@ -60,7 +61,7 @@ def exact_delta(epsilon: float, rate: float, k: int) -> float:
         largest = max(largest, float(delta.max()))
         first += _AT_ONCE
         if _tail_bound(first + 1, gamma, rate) <= largest:
-            return largest
+            return max(largest, _SMALLEST)
 
 
 def theorem_delta(epsilon: float, rate: float, k: int) -> float:
@@ -76,7 +77,7 @@ def theorem_delta(epsilon: float, rate: float, k: int) -> float:
         largest = max(largest, float(binom.sf(np.floor(gamma * n), n, rate).max()))
         first += _AT_ONCE
         if _tail_bound(first, gamma, rate) <= largest:
-            return largest
+            return max(largest, _SMALLEST)
 
 
 def smallest_k(epsilon: float, delta: float, rate: float, *, exact: bool = True) -> int:

@@ -19,7 +19,16 @@ from sfumato.partition.group_summaries import Groups
 from sfumato.partition.guides import NUMBER_SCALE, Spread
 from sfumato.partition.phantom_search import NOTHING
 from sfumato.partition.records import make_layout
-from sfumato.partition.region_counts import FAN, ColumnCounts, GroupCounts, Kind, count_groups, count_pools, joined
+from sfumato.partition.region_counts import (
+    FAN,
+    ColumnCounts,
+    GroupCounts,
+    Kind,
+    count_classes,
+    count_groups,
+    count_pools,
+    joined,
+)
 from sfumato.regions.cells import inside_of, reach_of
 from sfumato.regions.regions import RegionColumn, Regions, runs_of
 from sfumato.regions.target import RegionTarget, TargetCoding
@@ -117,7 +126,7 @@ class RegionPlan:
         numbers : ndarray of int64, shape (records, outputs)
         n_threads : int
         """
-        own, target = classes[groups.order], numbers[groups.order]
+        own, target = classes.take(groups.order), numbers.take(groups.order, axis=0)
         runs = runs_of(groups.offsets, _COUNTED_AT_ONCE)
 
         def task(item: tuple[int, slice]) -> GroupCounts:
@@ -127,9 +136,8 @@ class RegionPlan:
 
         made = map_in_threads(task, [(j, run) for j in range(len(self.columns)) for run in runs], n_threads)
         columns = [joined(made[j * len(runs) : (j + 1) * len(runs)]) for j in range(len(self.columns))]
-        shape = groups.n_groups, self.target.n_classes
-        of_record = np.repeat(np.arange(groups.n_groups), groups.sizes)
-        n_in_class = np.bincount(of_record * shape[1] + own, minlength=shape[0] * shape[1]).reshape(shape)
+        n_in_class = np.zeros((groups.n_groups, self.target.n_classes), np.int64)
+        count_classes(own, groups.offsets, n_in_class)
         summed = np.concatenate([np.zeros((1, target.shape[1]), np.int64), np.cumsum(target, axis=0)])
         sums = np.diff(summed[groups.offsets], axis=0)
         spread = [Spread.of(np.ascontiguousarray(output)) for output in target.T]
@@ -272,9 +280,8 @@ def _shared_means(sums: NDArray[np.int64], sizes: NDArray[np.int64], floor: int)
     means = sums / np.maximum(sizes, 1)[:, np.newaxis]
     is_small = sizes < floor
     while is_small.any() and len(sizes) > 1:
-        place, pools = place // FAN, np.arange(len(sizes)) // FAN
-        sizes = np.bincount(pools, weights=sizes).astype(np.int64)
-        sums = np.stack([np.bincount(pools, weights=own).astype(np.int64) for own in sums.T], axis=1)
+        place, first = place // FAN, np.arange(0, len(sizes), FAN)
+        sizes, sums = np.add.reduceat(sizes, first), np.add.reduceat(sums, first, axis=0)  # a class has no sums
         means[is_small] = (sums / np.maximum(sizes, 1)[:, np.newaxis])[place[is_small]]
         is_small &= sizes[place] < floor
     return means

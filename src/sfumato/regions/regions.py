@@ -25,6 +25,7 @@ from sfumato.partition.region_draws import (
     commonest_values,
     draw_column,
     put_in_place,
+    turns_of,
     whole_table,
 )
 from sfumato.regions.target import RegionTarget
@@ -295,20 +296,20 @@ class Regions:
             there, in_group = place[part], group[part]
             values = np.empty((len(drawings), len(there)), np.uint16)
             said = np.zeros((len(there), (n_outputs or n_classes - 1) if speaks else 0))
+            turns = turns_of(own, classes[part])
             for j, drawing in enumerate(drawings):
                 seed = int(generator.integers(_SEEDS, dtype=np.uint64))
-                followed = classes[part]
                 if not speaks and n_classes > 1:
-                    followed = _often_own(followed, own, drawing.weight, generator)
-                draw_column(drawing, np.arange(run.start, run.stop), own, followed, seed, said, values[j])
-            put_in_place(values, there, drawn)
+                    turns = turns_of(own, _often_own(classes[part], own, drawing.weight, generator))
+                draw_column(drawing, np.arange(run.start, run.stop), turns, seed, said, values[j])
+            put_in_place(values.T, there, drawn)
             groups[there] = in_group
             if numbers.shape[1]:
-                numbers[there] = target.means[in_group] + said
+                put_in_place(target.means[in_group] + said, there, numbers)
             elif shares.shape[1]:
-                likely = of_group[in_group]
+                likely = of_group.take(in_group, axis=0)
                 likely[:, 1:] += said
-                shares[there] = as_shares(likely)
+                put_in_place(as_shares(likely), there, shares)
 
         map_in_threads(task, range(len(runs)), n_threads)
         units = np.empty((len(self.columns), n_records), np.uint16)
@@ -342,14 +343,18 @@ class Regions:
                 f"{named('group', group)}: expected a number from 0 to {self.n_groups - 1}, one of those that "
                 "partition_.apply returns."
             )
-        lines = [f"group {group}: {int(self.sizes[group])} people"]
-        n_in_class = self.target.n_in_class[group]
+        means = ", ".join(f"{mean:.6g}" for mean in self.target.means[group].tolist())
+        lines = [f"group {group}: {int(self.sizes[group])} people" + (f", target {means} on average" if means else "")]
+        n_in_class, labels = self.target.n_in_class[group], self.target.labels
+        if len(n_in_class) > 1 and (n_in_class < self.floor).all():
+            lines.append(f"  no class of {self.floor} people or more: all are counted with neighboring groups")
         for c, n_people in enumerate(n_in_class.tolist()):
             indent = ""
             if len(n_in_class) > 1:
                 if n_people < self.floor:
                     continue
-                lines.append(f"  class {c}: {n_people:.0f} people")
+                label = c if labels is None else ", ".join(map(str, np.atleast_1d(labels[c]).tolist()))
+                lines.append(f"  class {label}: {n_people:.0f} people")
                 indent = "  "
             for column in self.columns:
                 found = [f"{label} ({n})" for label, n in column.entries_of(group * len(n_in_class) + c)]

@@ -49,6 +49,8 @@ class TargetCoding:
         """Return the class of some records, which have the labels that are known."""
         if self.labels is None:
             return np.zeros(len(y), np.int32)
+        if y.ndim == 1 and len(self.labels) == 2:  # many times as fast
+            return np.asarray(y == self.labels[1], np.int32)
         if y.ndim == 1:
             return np.searchsorted(self.labels, y).astype(np.int32)
         own, known = np.zeros(len(y), np.int64), np.zeros(len(self.labels), np.int64)

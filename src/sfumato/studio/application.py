@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -115,8 +115,7 @@ class Pages:
         asked = Asked(form, _page_of(request), request.path_params.get("number"), language)
         if act not in WAYS_OUT:
             self._studio.refresh()
-        address = act(self._studio, asked)
-        return RedirectResponse(await address if isinstance(address, Awaitable) else address, 303)
+        return RedirectResponse(act(self._studio, asked), 303)
 
     async def choose(self, request: Request, name: str, known: tuple[str, ...]) -> Response:
         """Keep a choice of the browser in a cookie."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Any
@@ -56,7 +56,7 @@ class Asked:
         return number
 
 
-Change = Callable[[Studio, Asked], str | Awaitable[str]]
+Change = Callable[[Studio, Asked], str]
 
 
 # -- opening -------------------------------------------------------------------------------------------------------
@@ -230,9 +230,9 @@ def _write_other(kind: str, stops: Sequence[float]) -> Change:
     return act
 
 
-async def cancel(studio: Studio, asked: Asked) -> str:
+def cancel(studio: Studio, asked: Asked) -> str:
     """Stop the running job."""
-    await studio.jobs.cancel()
+    studio.jobs.ask_to_stop()
     return asked.page
 
 

@@ -47,7 +47,7 @@ class Child:
             process.stdin.write(json.dumps({"task": task, **arguments}).encode() + b"\n")
             with contextlib.suppress(ConnectionError):
                 await process.stdin.drain()
-            while line := await process.stdout.readline():
+            while (line := await process.stdout.readline()).endswith(b"\n"):  # not what a process left half written
                 message: Message = json.loads(line)
                 yield message
                 if message["kind"] in ("done", "failed"):
@@ -145,7 +145,6 @@ class Jobs:
 
     def __init__(self, publish: Callable[[str], None]) -> None:
         self._publish = publish
-        self._child: Child | None = None
         self._running: asyncio.Task[None] | None = None
         self.last: Job | None = None
 
@@ -179,17 +178,19 @@ class Jobs:
         if self.last is not None and self.last.state == "running":
             return self.last
         self.last = Job(kind, n_total, about)
-        self._running = asyncio.create_task(self._run(self.last, on_message, args))
+        self._running = asyncio.create_task(self._run(self.last, on_message, args, self._running))
         self._publish("job")
         return self.last
 
-    async def _run(self, job: Job, on_message: Callable[[Message], bool], args: dict[str, Any]) -> None:
-        child = self._child = Child()
+    async def _run(
+        self, job: Job, on_message: Callable[[Message], bool], args: dict[str, Any], before: asyncio.Task[None] | None
+    ) -> None:
+        child = Child()
         try:
+            if before is not None:
+                await asyncio.wait([before])  # the process of a job that was cancelled holds its table until it ends
             async for message in child.messages(job.kind, **args):
                 kind = message["kind"]
-                if job.state != "running":
-                    break  # cancelled meanwhile
                 if kind == "step":
                     job.step = message["what"]
                 elif kind == "note":
@@ -214,11 +215,15 @@ class Jobs:
         if self._running is not None:
             await asyncio.wait([self._running])
 
-    async def cancel(self) -> None:
-        """Stop the running job; what it told is kept."""
-        if self.last is None or self.last.state != "running" or self._child is None:
+    def ask_to_stop(self) -> None:
+        """Stop the running job, without waiting for the end of its process; what it told is kept."""
+        if self.last is None or self.last.state != "running" or self._running is None:
             return
-        self.last.state = "stopped"
-        await self._child.end()
-        if self._running is not None:
-            await asyncio.wait([self._running])
+        self.last.state, self.last.seconds = "stopped", time.monotonic() - self.last.began
+        self._running.cancel()
+        self._publish("job")
+
+    async def cancel(self) -> None:
+        """Stop the running job and wait for the end of its process."""
+        self.ask_to_stop()
+        await self.ended()

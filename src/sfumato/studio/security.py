@@ -144,11 +144,34 @@ async def _answer(send: Send, status: int, text: str, headers: dict[str, str] | 
     await send({"type": "http.response.body", "body": text.encode()})
 
 
-def check_places(folder: Path, policy: Policy) -> None:
-    """Raise InputError if a policy reads or writes a file that does not lie below a folder, links resolved."""
+def check_places(folder: Path, policy: Policy, table: Path) -> None:
+    """Raise InputError if a policy is not one that the studio can work with.
+
+    Parameters
+    ----------
+    folder : Path
+        Below which all files lie that the policy reads or writes, links resolved.
+    policy : Policy
+    table : Path
+        That is open, and that the policy must be about.
+    """
+    if policy.get("privacy", "mechanism") is not None:
+        raise InputError(
+            "the policy has a mechanism under [privacy]: expected none, since every look at such a release would count "
+            "in its ledger. Run the policy with 'sfumato run'."
+        )
+    source = policy.source()
+    if not isinstance(source, Path) or source.resolve() != table:
+        raise InputError(
+            "the policy is about another table than the one that is open: expected the same. Open it again."
+        )
     data, hierarchies = policy.values["data"], policy.values["columns"]["hierarchies"]
     named = [data[name] for name in ("release", "artifact", "publication", "report", "audit", "holdout")]
-    named += [*data["earlier"], *([hierarchies] if isinstance(hierarchies, str) else hierarchies.values())]
+    named += [
+        policy.values["audit"]["unfinished"],
+        *data["earlier"],
+        *([hierarchies] if isinstance(hierarchies, str) else hierarchies.values()),
+    ]
     named += [said for one in policy.criteria for said in one.values() if isinstance(said, str)]
     for name in named:
         if name is not None and not (policy.folder / name).resolve().is_relative_to(folder.resolve()):

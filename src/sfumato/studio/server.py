@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 30 * 60
 _LOOPBACK = "127.0.0.1"
+# Addresses and errors could name what people work on, and without handlers Python writes them to the terminal.
+_NO_LOG: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"nowhere": {"class": "logging.NullHandler"}},
+    "loggers": {name: {"handlers": ["nowhere"], "propagate": False} for name in ("uvicorn", "asyncio")},
+}
 
 
 def serve(
@@ -79,9 +86,8 @@ async def _serve(
         server.should_exit = True
 
     guard = create_application(studio, end)
-    # No log: addresses and errors could name what people work on.
     config = uvicorn.Config(
-        guard, host=_LOOPBACK, port=port, log_config=None, access_log=False, server_header=False, date_header=False,
+        guard, host=_LOOPBACK, port=port, log_config=_NO_LOG, access_log=False, server_header=False, date_header=False,
         timeout_graceful_shutdown=2, lifespan="off", ws="none",
     )  # fmt: skip
     server = uvicorn.Server(config)

@@ -201,7 +201,7 @@ class Studio:
         project = Project(path, policy_file)
         below(self.folder, str(project.policy_file.parent / path.name))
         if project.has_policy:
-            check_places(self.folder, project.policy)
+            check_places(self.folder, project.policy, path)
         self._forget()
         self.project = project
         kept = project.kept("facts")
@@ -374,7 +374,8 @@ class Studio:
 
     def _start(self, kind: str, on_message: Callable[[Message], bool], **arguments: Any) -> None:
         """Start a job; the process that counts gives its table back meanwhile, unless it is counting."""
-        check_places(self.folder, self._opened().policy)
+        project = self._opened()
+        check_places(self.folder, project.policy, project.file)
         if self._counting is None or self._counting.done():
             self._rest()
         self.jobs.start(kind, on_message, **arguments)

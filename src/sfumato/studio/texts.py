@@ -14,6 +14,8 @@ LANGUAGES = ("en", "de")
 _NUMBER = re.compile(r"\d{1,3}(,\d{3})*(\.\d+)?%?")
 _COUNT, _COUNTS = r"[\d,.%-]+", ("n", "m", "k", "now")  # gaps of these names are numbers
 _GAP = re.compile(r"\{(\w+)\}")
+# A name of a column may look like a sentence of sentences.
+_LONGEST_SENTENCE, _DEEPEST = 2_000, 4
 
 
 class Words:
@@ -63,16 +65,18 @@ class Words:
         marked: str = Markup('<span lang="en">{}</span>').format(sentence)
         return marked
 
-    def _translated(self, sentence: str) -> str | None:
+    def _translated(self, sentence: str, depth: int = 0) -> str | None:
         """Return a sentence of the library in the language; parts that are sentences or numbers, too."""
+        if len(sentence) > _LONGEST_SENTENCE or depth > _DEEPEST:
+            return None
         for pattern, text in _sentences(self.language):
             if (found := pattern.fullmatch(sentence)) is not None:
-                return text.format(**{name: self._part(part) for name, part in found.groupdict().items()})
+                return text.format(**{name: self._part(part, depth + 1) for name, part in found.groupdict().items()})
         return None
 
-    def _part(self, text: str) -> str:
+    def _part(self, text: str, depth: int) -> str:
         if _NUMBER.fullmatch(text) is None:
-            return self._translated(text) or text
+            return "; ".join(self._translated(part, depth) or part for part in text.split("; "))
         number = text.rstrip("%").replace(",", "\0").replace(".", self._decimal).replace("\0", self._thousands)
         return number + (self._percent if text.endswith("%") else "")
 
@@ -125,7 +129,7 @@ def _sentences(language: str) -> list[tuple[re.Pattern[str], str]]:
         parts = _GAP.split(english)  # text and names of gaps in turn
         gaps = [f"(?P<{part}>{_COUNT if part in _COUNTS else '.+?'})" for part in parts[1::2]]
         pattern = "".join(re.escape(text) + gap for text, gap in zip(parts[::2], [*gaps, ""], strict=True))
-        found.append((re.compile(pattern), own))
+        found.append((re.compile(pattern, re.DOTALL), own))  # a name of a column may have lines
     return found
 
 
