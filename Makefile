@@ -15,6 +15,9 @@ IN_PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 TWINS := echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."; NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest \
 	$(IN_PARALLEL) tests/partition tests/attack/test_reconstruction_adversaries.py -k twin
 
+# Without bytecode every process of a test run compiles the package anew, and rewrites the asserts of all tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race

@@ -76,10 +76,7 @@ def test_no_file_names_a_package_registry():
 
 
 def test_the_version_has_one_source():
-    assert tomllib.loads(read("pyproject.toml"))["project"]["dynamic"] == [
-        "version",
-        "readme",
-    ]  # of sfumato.__version__
+    assert "version" in tomllib.loads(read("pyproject.toml"))["project"]["dynamic"]  # of sfumato.__version__
     assert not re.search(r"^version:", read("CITATION.cff"), re.MULTILINE)
 
 

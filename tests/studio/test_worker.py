@@ -56,7 +56,9 @@ def random_policy(number: int) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
-@pytest.mark.parametrize("number", range(30))
+@pytest.mark.parametrize(
+    "number", [*range(8), *(pytest.param(number, marks=pytest.mark.thorough) for number in range(8, 30))]
+)
 def test_the_studio_writes_the_bytes_that_run_writes(
     folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,15 @@ class SlicedTable:
     shows that such a person is in the table, and all of the group's values. An attacker who learns from all buckets
     together how columns are related can do better, as with anatomies. A known sensitive value may reveal others that
     share its column group.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato import Slicer
+    >>> people = pa.table({"age": [31, 44, 52, 67] * 5, "ill": ["flu", "gout", "cold", "none"] * 5})
+    >>> sliced = Slicer(2, sensitive="ill", random_state=0).fit_transform(people)
+    >>> sliced.n_records, sliced.table.column_names, dict(sliced.diversities)
+    (20, ['age', 'ill', 'bucket'], {'ill': 2})
     """
 
     table: Any

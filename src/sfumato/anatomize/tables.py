@@ -84,6 +84,17 @@ class AnatomizedTable:
     value of a person may reveal the others. Columns in tables of their own are not, but an attacker who knows how they
     depend on each other can combine the groups of all tables (see ``sfumato.attack.intersect_tables``). If one column
     determines another, that reveals both; put such columns into one table.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato import Anatomizer
+    >>> people = pa.table({"age": [31, 44, 52, 67], "ill": ["flu", "gout", "gout", "flu"]})
+    >>> shared = Anatomizer(2, sensitive="ill", random_state=0).fit_transform(people)
+    >>> shared.identifying.column_names, shared.sensitive.column_names
+    (['age', 'group'], ['ill', 'group'])
+    >>> len(shared.join())  # every person with every value of the group
+    8
     """
 
     identifying: Any

@@ -63,6 +63,17 @@ class Generalization:
     A generalization learned from people is data about people. It holds thresholds rounded to few digits, open outer
     buckets, the categories that at least ``floor`` records had (10 by default), one value per bucket and shares in
     hundredths where a bucket has enough records; no counts, no rare category, and no outermost value of a few persons.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato import UniformMinimizer
+    >>> people = pa.table({"age": [20, 35, 50, 65] * 20, "sex": ["f", "m"] * 40})
+    >>> collected = UniformMinimizer(2).fit(people).generalization_
+    >>> collected.names, collected.n_buckets
+    (('age', 'sex'), (2, 2))
+    >>> collected.transform(people.slice(0, 2), output="labels").to_pylist()
+    [{'age': '40 and under', 'sex': 'f'}, {'age': '40 and under', 'sex': 'm'}]
     """
 
     attributes: tuple[Attribute, ...]
