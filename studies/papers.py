@@ -125,7 +125,7 @@ def opening(paper: Paper, claims: Sequence[Judged]) -> list[str]:
         counted_verdicts(claims),
         f"The main claim, *“{main.claim.quote}”* ({main.claim.at}), is judged **{main.verdict}**: {main.interval}, "
         f"splits: {main.splits}.",
-        f"Refuted: {' '.join(refuted)}" if refuted else "No claim is refuted.",
+        f"Refuted: {'; '.join(says.rstrip('.') for says in refuted)}." if refuted else "No claim is refuted.",
         paper.limits,
     ]
     return [
