@@ -127,7 +127,7 @@ def test_the_picture_shows_every_point_and_both_limits(swept):
 def test_axes_have_round_numbers_that_lie_on_them(span):
     ticks = round_ticks(0.137, 0.137 + span)
     assert 2 <= len(ticks) <= 7
-    assert 0.137 <= ticks[0] and ticks[-1] <= 0.137 + span
+    assert ticks[0] >= 0.137 and ticks[-1] <= 0.137 + span
     assert all(len(f"{tick:g}") <= 6 for tick in ticks)
 
 
