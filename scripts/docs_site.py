@@ -22,8 +22,19 @@ def on_config(config: Any) -> Any:
     for title, folder in (("Results", "results"), ("Decisions", "adr")):
         pages = sorted(path.relative_to(docs).as_posix() for path in (docs / folder).glob("*.md"))
         if pages:
-            config["nav"].append({title: sorted(pages, key=lambda page: not page.endswith("README.md"))})
+            config["nav"].append({title: _as_listed(docs / folder / "README.md", pages)})
     return config
+
+
+def _as_listed(index: Path, pages: list[str]) -> list[str]:
+    """Return the pages of a folder in the order in which its README links to them; the others follow it."""
+    text = index.read_text(encoding="utf-8") if index.exists() else ""
+
+    def place(page: str) -> tuple[bool, int]:
+        found = text.find(f"]({page.rpartition('/')[2]})")
+        return not page.endswith("README.md"), found if found >= 0 else len(text)
+
+    return sorted(pages, key=place)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -9,6 +9,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.minimize.sweep_result import round_ticks
+
 _BOX, _HEIGHT, _TOP, _LEFT, _BOTTOM = 34, 190, 46, 46, 78
 _COLOURS = {"o": "#4c72b0", "i": "#8c8c8c", "l": "#dd8452", "a": "#55a868", "k": "#c44e52"}
 
@@ -23,12 +25,14 @@ def box_plots(tables: Mapping[str, Mapping[str, NDArray[np.float64]]], title: st
         for number, (name, boxes) in enumerate(tables.items())
     ]
     n_rows = max(1, (len(tables) + 1) // 2)
-    size = f'width="{2 * width}" height="{24 + n_rows * height}"'
+    words = f"Error in percent over folds: {title}"
+    full_width = max(min(2, len(tables)) * width, 16 + 7 * len(words))
+    size = f'width="{full_width}" height="{24 + n_rows * height}"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">',
             '<rect width="100%" height="100%" fill="white"/>',
-            f'<text x="8" y="18" font-size="14">Error in percent over folds: {escape(title)}</text>',
+            f'<text x="8" y="18" font-size="14">{escape(words)}</text>',
             *panels,
             "</svg>",
             "",
@@ -46,10 +50,10 @@ def _panel(name: str, boxes: Mapping[str, NDArray[np.float64]], left: float, top
         return _TOP + _HEIGHT * (high - value) / (high - low)
 
     parts = [f'<g transform="translate({left},{top})">', f'<text x="8" y="30" font-weight="bold">{escape(name)}</text>']
-    for value in np.linspace(low + margin, high - margin, 5):
+    for value in round_ticks(low, high):
         line = f'x1="{_LEFT}" x2="{_LEFT + len(boxes) * _BOX}" y1="{y(value):.1f}" y2="{y(value):.1f}"'
         parts.append(f'<line {line} stroke="#dddddd"/>')
-        parts.append(f'<text x="{_LEFT - 4}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.2f}</text>')
+        parts.append(f'<text x="{_LEFT - 4}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
     for place, (label, errors) in enumerate(boxes.items()):
         parts += _box(label, errors, _LEFT + place * _BOX + _BOX / 2, y)
     return "\n".join([*parts, "</g>"])

@@ -54,12 +54,15 @@ def page(judged: Mapping[str, Sequence[Judged]], titles: Mapping[str, str]) -> s
         "",
         "The first edition called a claim *did not hold* when any mean had the wrong sign. Most means were of one to",
         "three splits, and some were measured on other data than the paper's. *Withdrawn*: the paper does not say it.",
+        "*New*: a sentence of the paper that the first edition did not judge.",
         "",
     ]
     for paper in judged:
         own = [entry for entry in before if entry.paper == paper]
         if own:
-            lines += [f"### {titles[paper]}", "", *_table(own, today), ""]
+            named = {name for entry in before for name in entry.became}
+            new = [one for one in judged[paper] if one.claim.name not in named]
+            lines += [f"### {titles[paper]}", "", *_table(own, today), *map(_new_row, new), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -86,6 +89,10 @@ def _table(before: Sequence[FirstVerdict], today: Mapping[str, Judged]) -> list[
         "| --- | --- | --- | --- | ---: | --- |",
         *(row for entry in before for row in _rows(entry, today)),
     ]
+
+
+def _new_row(one: Judged) -> str:
+    return f"| *new* | | {one.verdict}: {one.claim.says} | {one.interval} | {one.splits} | {one.reason} |"
 
 
 def _rows(entry: FirstVerdict, today: Mapping[str, Judged]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks on the fronts: Staab et al., *Vertical Data Minimization*, figures 5, 6, 7, 9, 12 and 14.
 
-The fronts are those of the ``minimizers`` study, with its first seed; here generalizations on them are made again and
+The fronts are those of the ``minimizers`` study, on its splits; here generalizations on them are made again and
 attacked by more than the quick attacker who drew the front: surest guesses (A2, figure 5), side information (A3 to A5,
 figure 6), attribute by attribute (figures 7 and 14). Figure 9 is one generalization looked at closely, figure 12
 compares ways to select features.
@@ -34,14 +34,17 @@ LOOKED_AT = {"alpha": 0.7, "max_leaves": 20}
 """Of figure 9."""
 
 SEED = 0
+N_SPLITS = {"7": 3, "9": 3, "12": 3, "14": 3}
+"""Splits of each figure; one where the records of a split are counted (figures 5 and 6)."""
 
 
 def keys() -> Iterator[Row]:
-    """List the cells: a figure and what is varied in it."""
-    yield {"figure": "9", "variant": "tree"}
-    yield from ({"figure": "12", "variant": statistic} for statistic in STATISTICS)
-    for figure in FRONTS:
-        yield from ({"figure": figure, "variant": f"place {place}"} for place in range(1, n_places(figure) + 1))
+    """List the cells: a figure, what is varied in it, and the split."""
+    variants = {"9": ["tree"], "12": list(STATISTICS)}
+    variants |= {figure: [f"place {place}" for place in range(1, n_places(figure) + 1)] for figure in FRONTS}
+    for figure, own in variants.items():
+        for seed in range(N_SPLITS.get(figure, 1)):
+            yield from ({"figure": figure, "variant": variant, "seed": seed} for variant in own)
 
 
 def n_places(figure: str) -> int:
@@ -51,12 +54,13 @@ def n_places(figure: str) -> int:
 
 def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
     """Make what a cell is about, and attack it."""
+    seed = key["seed"]
     if key["figure"] == "9":
-        return _looked_at("acs_employment")
+        return _looked_at("acs_employment", seed)
     if key["figure"] == "12":
-        return _selected("acs_income", key["variant"])
+        return _selected("acs_income", key["variant"], seed)
     table, minimizer = FRONTS[key["figure"]]
-    points = made_again(table, minimizer)
+    points = made_again(table, minimizer, seed)
     place = int(key["variant"].split()[1])
     point = spread(points, n_places(key["figure"]))[place - 1]
     found: Row = {
@@ -64,25 +68,25 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
         "n_buckets": point.n_buckets,
         "classifier_error": round(point.test_error, 6),
     }
-    samples, personal = _bench(table).attacked
-    return found | _ATTACKS[key["figure"]](point.generalization, samples, personal)
+    samples, personal = _bench(table, seed).attacked
+    return found | _ATTACKS[key["figure"]](point.generalization, samples, personal, seed)
 
 
 @lru_cache(1)
-def _bench(table: str) -> Any:
+def _bench(table: str, seed: int = SEED) -> Any:
     from studies.minimization_tasks import load_task
     from studies.minimizers import Bench
 
-    return Bench(load_task(table), SEED)
+    return Bench(load_task(table), seed)
 
 
 @lru_cache(1)
-def made_again(table: str, minimizer: str) -> list[Any]:
+def made_again(table: str, minimizer: str, seed: int = SEED) -> list[Any]:
     """Make the generalizations of a kept front again, from the most accurate to the least telling one."""
     from studies.front_attackers import front_of, kept_sweep
 
-    bench = _bench(table)
-    front = front_of(kept_sweep(table, minimizer, SEED))
+    bench = _bench(table, seed)
+    front = front_of(kept_sweep(table, minimizer, seed))
     made = bench.generalizations(minimizer, [point.parameters for point in front])
     return [replace(point, generalization=own) for point, own in zip(front, made, strict=True)]
 
@@ -94,16 +98,16 @@ def spread(points: Sequence[Any], n: int) -> list[Any]:
     return [points[place] for place in np.linspace(0, len(points) - 1, n).round().astype(int)]
 
 
-def _family() -> Any:
+def _family(seed: int) -> Any:
     """Return the attackers: who counts, and the paper's network with one penalty, whoever does better on validation."""
     from sfumato.attack.reconstruction_adversaries import FamilySettings
     from sfumato.attack.reconstruction_learners import NetworkSettings
 
     network = NetworkSettings(weight_decays=(1e-4,), device="cpu")
-    return FamilySettings(adversaries=("table", "network"), random_state=SEED, n_jobs=1, network=network)
+    return FamilySettings(adversaries=("table", "network"), random_state=seed, n_jobs=1, network=network)
 
 
-def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str]) -> Row:
+def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str], seed: int = SEED) -> Row:
     """A2: of the guesses of A1, count only the surest."""
     import numpy as np
 
@@ -111,7 +115,7 @@ def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str]) ->
     from sfumato.attack.reconstruction_clues import ask
     from sfumato.attack.reconstruction_questions import rate_of
 
-    answers = answer(ask((generalization,), samples, dict.fromkeys(personal, ())), _family())
+    answers = answer(ask((generalization,), samples, dict.fromkeys(personal, ())), _family(seed))
     error_of = {
         f"{share:g}": round(
             1 - float(np.mean([rate_of(own.question, own.guesses, samples.test, share) for own in answers])), 6
@@ -122,7 +126,7 @@ def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str]) ->
     return {"error_of": error_of, "naive_error": round(1 - float(np.mean(naive)), 6)}
 
 
-def _by_knowledge(generalization: Any, samples: Any, personal: Sequence[str]) -> Row:
+def _by_knowledge(generalization: Any, samples: Any, personal: Sequence[str], seed: int = SEED) -> Row:
     """A1 and A3 to A5: know more and more of the record."""
     from sfumato.attack import reconstruction
 
@@ -132,18 +136,21 @@ def _by_knowledge(generalization: Any, samples: Any, personal: Sequence[str]) ->
         "A4": reconstruction.reconstruct_leaving_one_out,
         "A5": reconstruction.reconstruct_with_some_personal,
     }
-    results = {n: attack(generalization, samples, list(personal), settings=_family()) for n, attack in attacks.items()}
+    results = {
+        name: attack(generalization, samples, list(personal), settings=_family(seed))
+        for name, attack in attacks.items()
+    }
     return {
         "error_of": {name: _error(result) for name, result in results.items()},
         "naive_error": round(1 - results["A1"].baseline, 6),
     }
 
 
-def _by_attribute(generalization: Any, samples: Any, personal: Sequence[str]) -> Row:
+def _by_attribute(generalization: Any, samples: Any, personal: Sequence[str], seed: int = SEED) -> Row:
     """A1, one attribute after the other."""
     from sfumato.attack.reconstruction import reconstruct
 
-    result = reconstruct(generalization, samples, list(personal), settings=_family())
+    result = reconstruct(generalization, samples, list(personal), settings=_family(seed))
     attributes = result.to_dict()["details"]["attributes"]
     return {
         "error": _error(result),
@@ -160,9 +167,9 @@ def _error(result: Any) -> float:
 _ATTACKS = {"5": _by_certainty, "6": _by_knowledge, "7": _by_attribute, "14": _by_attribute}
 
 
-def _looked_at(table: str) -> Row:
+def _looked_at(table: str, seed: int = SEED) -> Row:
     """Make the generalization of figure 9, and count its buckets."""
-    bench = _bench(table)
+    bench = _bench(table, seed)
     grid = {name: [value] for name, value in LOOKED_AT.items()}
     point = bench.sweep(bench.minimizer("PrivacyAwareTree"), bench.learned("PrivacyAwareTree"), grid)[0]
     samples, personal = bench.attacked
@@ -173,13 +180,13 @@ def _looked_at(table: str) -> Row:
         "n_buckets": point.n_buckets,
         "classifier_error": round(point.test_error, 6),
         "full_error": round(bench.limits[0].test_error, 6),
-        **_by_attribute(point.generalization, samples, personal),
+        **_by_attribute(point.generalization, samples, personal, seed),
     }
 
 
-def _selected(table: str, statistic: str) -> Row:
+def _selected(table: str, statistic: str, seed: int = SEED) -> Row:
     """Sweep over the number of features that one statistic selects."""
-    bench = _bench(table)
+    bench = _bench(table, seed)
     minimizer = bench.minimizer("FeatureSelectionMinimizer").set_params(statistic=statistic)
     points = bench.sweep(minimizer, bench.learned("FeatureSelectionMinimizer"))
     return {
@@ -211,10 +218,10 @@ def _view(name: str) -> Any:
 
 EXPERIMENT = Experiment(
     name="front_attacks",
-    by=("figure", "variant"),
+    by=("figure", "variant", "seed"),
     keys=tuple(keys()),
     run=one_by_one(run),
-    together=("figure",),
+    together=("figure", "seed"),
     views={name: _view(name) for name in ("certainty", "knowledge", "attributes", "buckets", "selection")},
     evidence=_evidence,
 )

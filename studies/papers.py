@@ -125,7 +125,9 @@ def opening(paper: Paper, claims: Sequence[Judged]) -> list[str]:
         counted_verdicts(claims),
         f"The main claim, *“{main.claim.quote}”* ({main.claim.at}), is judged **{main.verdict}**: {main.interval}, "
         f"splits: {main.splits}.",
-        f"Refuted: {' '.join(refuted)}" if refuted else "No claim is refuted.",
+        f"Refuted: {'; '.join(says[0].lower() + says[1:].rstrip('.') for says in refuted)}."
+        if refuted
+        else "No claim is refuted.",
         paper.limits,
     ]
     return [
@@ -198,7 +200,8 @@ def _total(cells: Sequence[Cell]) -> str:
     return (
         f"{len(cells):,} cells took {hours:.1f} hours of one core, {hours / 2:.1f} of two{networks}. The networks of "
         "the neural minimizers were trained on an accelerator, too, and are kept. `sfumato study --all --quick` runs "
-        f"{len(quick)} of the cells again, which took {minutes:.1f} minutes of one core."
+        f"{len(quick)} of the cells again, which took {minutes:.1f} minutes of one core when they were kept; the start "
+        "of processes and a network that was trained on an accelerator come on top."
     )
 
 

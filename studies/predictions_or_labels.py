@@ -22,8 +22,8 @@ from studies.views import View
 OVERLAP, OVERLAP_OF_PAPER = 0.25, 0.5  # test records per training record, the second in the paper's split
 K, K_OF_NETWORKS = (10, 100, 200, 500, 1000), (10, 100, 1000)
 SPLITS = {
-    ("adult-12", "nn"): 2,
-    ("lending-club-18", "nn"): 1,
+    ("adult-12", "nn"): 3,
+    ("lending-club-18", "nn"): 3,
     ("adult-12", "hgb"): 5,
     ("lending-club-18", "hgb"): 5,
     ("adult-8", "dt"): 5,

@@ -64,3 +64,12 @@ def test_the_rows_of_every_table_have_as_many_cells_as_its_head(site):
 def test_every_setting_of_a_criterion_is_listed(site):
     written = site.LISTS["criteria"]()
     assert all(f"| `{key}` |" in written for name in CRITERIA for key in settings_of(name))
+
+
+def test_pages_of_a_folder_are_in_the_order_of_its_readme(site, tmp_path):
+    index = tmp_path / "README.md"
+    index.write_text("First [this](second.md), then [that](first.md).")
+    pages = ["results/README.md", "results/else.md", "results/first.md", "results/second.md"]
+    in_order = ["results/README.md", "results/second.md", "results/first.md", "results/else.md"]
+    assert site._as_listed(index, pages) == in_order
+    assert site._as_listed(tmp_path / "none.md", pages) == pages

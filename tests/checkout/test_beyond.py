@@ -353,10 +353,20 @@ def test_places_are_spread_over_the_whole_front():
     assert not any(point.is_limit for point in front)
 
 
+def test_fronts_of_several_splits_are_judged_split_by_split():
+    cells = front_attacks.EXPERIMENT.cells()
+    found = front_attacks.EXPERIMENT.evidence(cells)
+    for name in ("attributes-only-in-low-error", "same-trends", "not-collected", "sex-nearly-random", "anova-better"):
+        assert {one.n for one in found[name].differences} == {3}
+    first = [cell for cell in cells if cell["seed"] == front_attacks.SEED]
+    [alone] = front_attacks.EXPERIMENT.evidence(first)["not-collected"].differences
+    assert alone.estimate == 3.0 and np.isinf(alone.error)
+
+
 def test_who_knows_more_reconstructs_more(few, monkeypatch):
     from sfumato.attack.reconstruction_adversaries import FamilySettings
 
-    monkeypatch.setattr(front_attacks, "_family", lambda: FamilySettings(adversaries=("table",), n_jobs=1))
+    monkeypatch.setattr(front_attacks, "_family", lambda seed: FamilySettings(adversaries=("table",), n_jobs=1))
     bench = front_attacks._bench("adult")
     tree = bench.minimizer("PrivacyAwareTree").set_params(min_samples_leaf=20)
     point = bench.sweep(tree, bench.learned("PrivacyAwareTree"), {"alpha": [0.0], "max_leaves": [8]})[0]
@@ -372,7 +382,7 @@ def test_who_knows_more_reconstructs_more(few, monkeypatch):
 def test_a_close_look_counts_the_buckets_of_every_attribute(few, monkeypatch):
     from sfumato.attack.reconstruction_adversaries import FamilySettings
 
-    monkeypatch.setattr(front_attacks, "_family", lambda: FamilySettings(adversaries=("table",), n_jobs=1))
+    monkeypatch.setattr(front_attacks, "_family", lambda seed: FamilySettings(adversaries=("table",), n_jobs=1))
     cell = front_attacks._looked_at("adult")
     assert set(cell["buckets_of"]) == set(few.X.columns)
     assert sum(cell["buckets_of"].values()) == cell["n_buckets"]

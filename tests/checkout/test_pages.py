@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages in ``docs/results`` are exactly what the kept cells give; ``sfumato study --pages`` writes them."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
+from studies import changes  # noqa: E402
 from studies.catalogue import all_studies  # noqa: E402
 from studies.command import _write_pages  # noqa: E402
 from studies.front_page import ADULT, FEW, NEEDS, ROWS, SHOWN, forest, people, protection  # noqa: E402
@@ -59,6 +61,8 @@ def test_a_papers_page_starts_with_five_sentences_a_picture_and_its_claims(writt
         title, _, opening, _, picture, *rest = written[f"{PAGES}/{name}.md"].splitlines()
         assert title.startswith("# ") and picture.startswith("![")
         assert "Of " in opening and " claims: " in opening and "The main claim" in opening
+        own_words = re.sub(r"\*“.*?”\*|\[[^\]]*\]|\([^)]*\)", "", opening)
+        assert len(re.findall(r"\.(?= [A-Z]|$)", own_words)) == 5
         assert "| the paper | verdict | difference, 95% CI | splits |" in rest[:6]
 
 
@@ -153,3 +157,11 @@ def test_pages_are_written_only_where_they_are_other(tmp_path, monkeypatch, caps
         _write_pages(Console(quiet=True), tmp_path)
         assert told in capsys.readouterr().out
     assert (tmp_path / "docs" / "new.md").read_text() == "new\n"
+
+
+def test_every_claim_has_a_row_in_the_table_of_changes(written):
+    named = {name for entry in changes.first_edition() for name in entry.became}
+    rows = [row for row in written[f"{PAGES}/verdicts.md"].splitlines() if row.startswith("| *new* |")]
+    new = [claim for study in all_studies() for claim in study.claims if claim.name not in named]
+    assert len(rows) == len(new) > 0
+    assert all(any(claim.says in row for row in rows) for claim in new)

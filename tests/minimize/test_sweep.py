@@ -26,7 +26,7 @@ from sfumato import (
 )
 from sfumato.frames import read_table
 from sfumato.minimize.sweep_parts import deal
-from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, hypervolume, is_on_front, knee_of
+from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, hypervolume, is_on_front, knee_of, round_ticks
 from strategies import in_examples
 
 TREE = DecisionTreeClassifier(random_state=0)
@@ -121,6 +121,14 @@ def test_the_picture_shows_every_point_and_both_limits(swept):
     circles = list(picture.iter("{http://www.w3.org/2000/svg}circle"))
     assert NOTHING in texts and EVERYTHING in texts
     assert len(circles) == len(swept.points) - 2 + len(swept.minimizers)  # and a legend
+
+
+@pytest.mark.parametrize("span", [0.0012, 0.1399, 0.3501, 0.7, 1.08, 9.99])
+def test_axes_have_round_numbers_that_lie_on_them(span):
+    ticks = round_ticks(0.137, 0.137 + span)
+    assert 2 <= len(ticks) <= 7
+    assert ticks[0] >= 0.137 and ticks[-1] <= 0.137 + span
+    assert all(len(f"{tick:g}") <= 6 for tick in ticks)
 
 
 def test_parts_of_ones_own_are_used_as_they_are():

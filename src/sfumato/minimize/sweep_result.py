@@ -254,7 +254,10 @@ def _picture(sweep: MinimizerSweep) -> str:
         x, y = place(limit)
         anchor = "start" if x < _WIDTH / 2 else "end"
         shapes.append(f'<path d="M{x:.1f} {y - 7:.1f}l6 12h-12z" fill="#111"/>')
-        shapes.append(f'<text x="{x:.1f}" y="{y - 10:.1f}" text-anchor="{anchor}">{escape(limit.minimizer)}</text>')
+        halo = 'stroke="#fff" stroke-width="3" paint-order="stroke"'  # lines of fronts end where the words stand
+        shapes.append(
+            f'<text x="{x:.1f}" y="{y - 10:.1f}" text-anchor="{anchor}" {halo}>{escape(limit.minimizer)}</text>'
+        )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
         f'height="{_HEIGHT}" role="img" font-family="system-ui, sans-serif" font-size="12">'
@@ -266,10 +269,12 @@ def _picture(sweep: MinimizerSweep) -> str:
 def _axes(low: NDArray[np.float64], span: NDArray[np.float64]) -> str:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     shapes = [f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="#666"/>']
-    for tick in np.linspace(0, 1, 5):
-        x, y = _LEFT + tick * (right - _LEFT), bottom - tick * (bottom - _TOP)
-        shapes.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{low[0] + tick * span[0]:.3f}</text>')
-        shapes.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{low[1] + tick * span[1]:.2f}</text>')
+    for value in round_ticks(low[0], low[0] + span[0]):
+        x = _LEFT + (value - low[0]) / span[0] * (right - _LEFT)
+        shapes.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{value:g}</text>')
+    for value in round_ticks(low[1], low[1] + span[1]):
+        y = bottom - (value - low[1]) / span[1] * (bottom - _TOP)
+        shapes.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
     middle = (bottom + _TOP) / 2
     shapes.append(
         f'<text x="{(_LEFT + right) / 2}" y="{bottom + 38}" text-anchor="middle">error of the classifier (test)</text>'
@@ -278,6 +283,20 @@ def _axes(low: NDArray[np.float64], span: NDArray[np.float64]) -> str:
         f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">attacker\'s success (test)</text>'
     )
     return "".join(shapes)
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """Return two to seven round numbers between two others.
+
+    Examples
+    --------
+    >>> round_ticks(0.147, 0.53)
+    [0.2, 0.3, 0.4, 0.5]
+    """
+    power = 10.0 ** np.floor(np.log10(high - low))
+    step = next(own for own in (power / 10, power / 5, power / 2, power, 2 * power) if (high - low) / own < 7)
+    first, last = int(np.ceil(low / step)), int(np.floor(high / step))
+    return [round(float(number * step), 10) for number in range(first, last + 1)]
 
 
 def is_on_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
