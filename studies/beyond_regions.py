@@ -37,9 +37,11 @@ CLASSICS = {
     "hilbert": "Hilbert",
     "rplus_tree": "R+-tree",
 }
-#: Floors beside the default on Adult, by the k that they are run with, and how many splits.
+#: Larger floors on Adult, by the k that they are run with, and how many splits.
 FLOORS = {10: {20: 1, 50: 1}, 100: {50: 5, 100: 1}, 1000: {50: 5, 1000: 1}}
 FLOOR_TABLE = "adult-12"
+#: Where nothing else is said, regions have a floor of k, and of this number for larger k.
+MOST_FLOOR = 20
 #: Number of splits of every table and model, and those of the comparison with the classics.
 SPLITS = {
     "adult-12": {"hgb": 5, "lr": 5, "rf": 5, "gb": 5, "nn": 5},
@@ -55,7 +57,7 @@ REDUCTIONS = (
     "through the same groups.",
     "*The paper's Algorithm 1*: one-hot columns, scikit-learn's tree on the model's predictions, the member nearest "
     "the median among those with the commonest label; the tree is grown on the records that are released.",
-    "Floors beside the default: Adult alone, one split of those that lose most.",
+    "Larger floors: Adult alone, one split of those that lose most.",
 )
 
 
@@ -128,7 +130,7 @@ def _wrapped(key: Mapping[str, Any], model: Any, raw: Any, quasi_identifiers: li
         anonymizer = ModelGuidedAnonymizer(k, quasi_identifiers=quasi_identifiers, n_jobs=1)
     kind = _plain_classifier() if key["method"] == "plain" else AnonymizedClassifier
     learn_from = "points" if key["method"] == "points" else "regions"
-    floor = int(key["method"].removeprefix("floor-")) if key["method"].startswith("floor-") else None
+    floor = int(key["method"].removeprefix("floor-")) if key["method"].startswith("floor-") else min(k, MOST_FLOOR)
     return kind(
         model, anonymizer=anonymizer, guide_estimator=raw, learn_from=learn_from, floor=floor, random_state=seed
     )
@@ -240,8 +242,9 @@ def page(rows: list[Row]) -> str:
         "again on what is known of the groups. It is tested on raw records that it has not seen. *Points*: one",
         "invented record per group. *Recoded*: the same, asked about test records that went through the same groups.",
         "*Algorithm 1*: the method of Goldsteen et al. in its true form. *Plain regions*: values that several people",
-        "of a group have. *Regions*: the same for each class, the library's default",
-        "([how and why](../learning-from-regions.md)). Points of accuracy against the model trained on raw records.",
+        "of a group have. *Regions*: the same for each class ([how and why](../learning-from-regions.md)). Every",
+        f"number counts at least min(k, {MOST_FLOOR}) people; by default at least min(k, 50), which a section below",
+        "compares. Points of accuracy against the model trained on raw records.",
         "",
         "![change of accuracy over k for every way of learning](beyond-regions.svg)",
         "",
@@ -293,9 +296,9 @@ def _floors(found: _Found) -> list[str]:
     return [
         "## What a larger floor costs",
         "",
-        f"{TITLES[FLOOR_TABLE]}: what changes if every number counts more people than by default, which is",
-        "min(k, 20). [What it buys](beyond-members-of-models.md).",
-        *table(["model", "k", "floor", "splits", "against raw", "against the default"], lines),
+        f"{TITLES[FLOOR_TABLE]}: what changes if every number counts more people than min(k, {MOST_FLOOR}). The",
+        "default is min(k, 50). [What it buys](beyond-members-of-models.md).",
+        *table(["model", "k", "floor", "splits", "against raw", f"against min(k, {MOST_FLOOR})"], lines),
     ]
 
 
@@ -313,7 +316,7 @@ def _floor_findings(found: _Found) -> Iterator[str]:
                 continue
             worst = min(losses, key=losses.__getitem__)
             yield (
-                f"{TITLES[FLOOR_TABLE].split(',')[0]}, a floor of {floor} at k = {k} instead of {min(k, 20)}: "
+                f"{TITLES[FLOOR_TABLE].split(',')[0]}, a floor of {floor} at k = {k} instead of {min(k, MOST_FLOOR)}: "
                 f"{signed(np.mean(list(losses.values())))} against raw records on average, at worst "
                 f"{signed(losses[worst])} ({MODELS[worst]}), {_splits(min(map(len, own.values())))}."
             )

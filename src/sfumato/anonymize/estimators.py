@@ -358,7 +358,7 @@ _PARAMETERS = """
         representatives, one record per group, as `fit_transform` returns them. None: regions, or points with
         `transform_at_predict`, criteria beyond k-anonymity of records, or an anonymizer that is not sfumato's.
     floor : int, optional
-        The fewest people that a number of a region counts. None: k, or 20 if k is larger.
+        The fewest people that a number of a region counts. None: k, or 50 if k is larger.
     transform_at_predict : bool, default=False
         Recode records with the fitted partition before predicting. The model then learns from points.
     random_state : int or RandomState, optional

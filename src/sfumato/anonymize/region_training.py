@@ -23,7 +23,7 @@ from sfumato.frames import read_table
 from sfumato.frames.building import FrameKind, build_frame, kind_of_frame
 from sfumato.regions import Regions
 
-_MOST_FLOOR = 20  # of the default: a larger floor tells attackers a little less, and costs accuracy
+_MOST_FLOOR = 50  # of the default: with less, attackers tell more about who trained a model than from points
 
 _LEAST_SHARE = 0.02
 """Classes that are less likely than this for a drawn record are left out of it."""
