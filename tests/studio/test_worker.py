@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import pytest
 
 from sfumato.auditing.run import run
 from sfumato.policy import Policy
+from sfumato.report.frontier_row import CertifiedSecret, Estimate, FrontierAttack, FrontierRow
 from sfumato.studio.child import Worker, _group_of_one
 from sfumato.studio.jobs import Child, Jobs
+from sfumato.studio.measurements import attack_of
 
 from .conftest import Visit, Visitor, looked_at
 
@@ -244,6 +247,20 @@ def test_what_cannot_be_counted_is_said(visit: Visit, folder: Path) -> None:
         assert "The people could not be counted" in (await visitor.get("/roles")).text
 
     visit(story)
+
+
+def test_what_is_guessed_of_a_secret_stands_beside_the_bound_of_that_secret() -> None:
+    rate = Estimate(0.9, None, (0.9,))
+    attacks = [
+        FrontierAttack("inference", f"infer {name} from the release", "table", "attribute",
+                       replace(rate, value=value), 0.1, None, None, None, "above reference rate")
+        for name, value in (("job", 0.4), ("job 2", 0.9))
+    ]  # fmt: skip
+    bound = CertifiedSecret("job", 0.5, 0.3)
+    row = FrontierRow("k = 5", "k-release", 5, "table", rate, attacks=tuple(attacks), certificate=bound)
+    assert attack_of(row, "attribute", "job") is attacks[0] and attacks[0].rate.value < bound.upper
+    assert attack_of(row, "attribute", "job 2") is attack_of(row, "attribute") is attacks[1]
+    assert attack_of(row, "attribute", "other") is attacks[1]  # whose titles do not say
 
 
 def test_a_job_tells_its_end_and_can_be_cancelled(folder: Path) -> None:

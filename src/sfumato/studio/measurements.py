@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
@@ -127,11 +128,11 @@ def _curves(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         return view
     best = [None if row is None else row.best for row in rows]
     member = [attack_of(row, "membership") for row in rows]
-    secret = [attack_of(row, "attribute") for row in rows]
+    column = next((row.certificate.secret for row in rows if row is not None and row.certificate is not None), None)
+    secret = [attack_of(row, "attribute", column) for row in rows]
     bound = [None if row is None or row.certificate is None else row.certificate.upper for row in rows]
     raw_best = None if raw is None else raw.best
     figures = [figure(t, "model", sign, names, at, best, base=None if raw_best is None else raw_best.value)]
-    column = next((row.certificate.secret for row in rows if row is not None and row.certificate is not None), None)
     if any(one is not None for one in secret):
         upper = bound if any(value is not None for value in bound) else None
         figures.append(
@@ -201,7 +202,7 @@ def _numbers(t: Words, names: Sequence[str], rows: Sequence[FrontierRow | None],
     """Return what was measured at each stop as a table, each number with its interval."""
     found = []
     for name, row in zip(names, rows, strict=True):
-        told = {goal: attack_of(row, goal) for goal in ("attribute", "membership")}
+        told = {"attribute": attack_of(row, "attribute", secret), "membership": attack_of(row, "membership")}
         cells = [_with_interval(t, None if row is None else row.best)]
         if secret is not None:
             cells.append(_with_interval(t, None if told["attribute"] is None else told["attribute"].rate))
@@ -259,15 +260,22 @@ def stop_of(asked: str | None, stops: Sequence[float], used: float | None) -> in
     return min(range(len(stops)), key=lambda place: abs(stops[place] - (used or stops[0])))
 
 
-def attack_of(row: FrontierRow | None, goal: Any) -> Any:
-    """Return the strongest attack on a row; None if there is none.
+def attack_of(row: FrontierRow | None, goal: Any, secret: str | None = None) -> Any:
+    """Return the strongest attack on a row, on one secret if any is; None if there is none.
 
     Secrets are guessed from what is shared: from the table where there is one. Attackers who query a model know more
     about a person, so their rates are no part of the same curve.
     """
     if row is None:
         return None
-    return row.strongest(goal, row.shares if goal == "attribute" else None)
+    on = row.shares if goal == "attribute" else None
+    if secret is not None:  # an attack on another column is not beside the bound of this one
+        name = re.escape(secret)
+        named = re.compile(rf"(infer|guess) {name} (from|inside|in groups|up to) .*|{name}, from the model")
+        own = [one for one in row.attacks if one.goal == goal and on in (None, one.on) and named.fullmatch(one.title)]
+        if own:
+            return max(own, key=lambda one: (one.advantage, one.rate.value))
+    return row.strongest(goal, on)
 
 
 def reference_of(attacks: Sequence[Any]) -> float:
