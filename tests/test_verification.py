@@ -96,3 +96,16 @@ def test_pieces_of_arrays_count_the_same_groups(dtype: type, monkeypatch: pytest
 def test_pieces_without_columns_are_one_group(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(verification, "_PIECE", 3)
     assert count_groups(pa.table({"age": range(10)}), []).tolist() == [10]
+
+
+def test_diversity_of_more_groups_times_values_than_32_bits_hold():
+    """Pairs of a group and a value are numbered; in 32 bits the last group would have the size of another."""
+    n_groups, n_values = 60_000, 50_000  # 3,000 million pairs: above 2**31, below 2**32
+    group = np.repeat(np.arange(n_groups), np.where(np.arange(n_groups) < n_groups - 1, 4, 2))
+    value = np.arange(len(group)) % n_values  # all of a group differ
+    assert diversity_of(pa.table({"group": group, "illness": value}), "group", "illness") == 2.0
+
+
+def test_diversity_of_numbers_below_zero():
+    table = pa.table({"group": [-7, -7, -7, -5, -5], "illness": [-2, -2, -1, -2, -1]})
+    assert diversity_of(table, "group", "illness") == 1.5

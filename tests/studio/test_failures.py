@@ -205,7 +205,7 @@ def test_a_hostile_name_in_a_sentence_of_the_library_is_only_a_name(name: str) -
 
 
 def test_a_file_that_exists_is_said_with_the_control_of_the_page() -> None:
-    sentence = "-o '/home/p.zip' exists already. Give another name, or force=True to replace it."
+    sentence = "-o 'packs/p.zip' exists already. Give another name, or force=True to replace it."
     for language in LANGUAGES:
         words = Words(language)
         assert words("release.replace") in words.library(sentence) and "force" not in words.library(sentence)
