@@ -17,11 +17,11 @@ import numpy as np
 from benchmarks.harness import Context, at_most
 from benchmarks.workloads import census_workload
 from sfumato import ModelGuidedAnonymizer
+from sfumato.anonymize.region_training import chosen_floor
 from sfumato.regions import code_target
 
 TITLE = "learning from regions"
 SIZES = (10, 100)
-MOST_FLOOR = 20
 CHEAP = "median"
 
 
@@ -53,7 +53,7 @@ def anonymizer(k: int, representative: str = "phantom") -> ModelGuidedAnonymizer
 
 def draw_all(k: int, table: Any, guide: Any, target: Any) -> object:
     """Form the groups, describe them, and draw a record for each person."""
-    floor, own = min(k, MOST_FLOOR), anonymizer(k)
+    floor, own = chosen_floor(None, k), anonymizer(k)
     fitted = own._fit_for_regions(table, guide, None, floor)
     regions = own._describe_regions(fitted, code_target(target, is_number=False), target, floor)
     drawn = regions.draw(np.random.default_rng(0), n_threads=own._n_threads())
