@@ -129,7 +129,6 @@ def test_an_interrupted_run_shows_what_it_has(folder: Path, monkeypatch):
         (("--attacks", "luck"), "--attacks has 'luck'"),
         (("--model", "oracle"), "--model 'oracle': expected one of gradient-boosting"),
         (("--secrets", "shoe"), "--secrets"),
-        (("--subgroups", "age"), "subgroups names the column 'age', which holds numbers"),
         (("-o", "frontier.png"), "expected a name that ends in .html, .svg, .md or .json"),
         (("--splits", "0"), "--splits 0: expected"),
     ],
