@@ -45,7 +45,6 @@ SEEDS = (0, 1, 2, 3, 4)
 #: At most so many points of R² should regions be below recoded records, and not below 0 where those have so many.
 MOST_BELOW, WORTHWHILE = 2.0, 5.0
 MOST_TRAINED, MOST_TESTED = 60_000, 20_000
-MOST_FLOOR = 20  # of regions; k where that is less
 Most = tuple[int | None, int | None]
 _CODES = ("COW", "MAR", "OCCP", "SEX", "RAC1P", "PUMA")
 _FEATURES = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "WKHP", "SEX", "RAC1P", "PUMA")
@@ -103,7 +102,7 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
         anonymizer = _guided("ours", key["k"], quasi_identifiers)
         learner = AnonymizedRegressor(
             _model(key["model"], key["seed"], X_train), anonymizer=anonymizer, guide_estimator=raw,
-            floor=min(key["k"], MOST_FLOOR), random_state=key["seed"],
+            random_state=key["seed"],
         ).fit(X_train, y_train)  # fmt: skip
         return {**scores(learner, X_test, ""), "n_groups": int(learner.anonymizer_.n_groups_)}
     if key["method"] in ("mondrian", "information_loss"):
@@ -183,8 +182,7 @@ def page(rows: list[Row]) -> str:
         "with a regression tree as the guide. `AnonymizedRegressor` does that. A regressor is trained on raw "
         "records, the records are made k-anonymous, the regressor is trained again and tested on raw records that "
         "it has not seen; in the last columns on records that went through the same groups. *Regions*: it learns from "
-        "what the people of a group share ([how](../learning-from-regions.md)), with a floor of "
-        f"min(k, {MOST_FLOOR}); "
+        "what the people of a group share ([how](../learning-from-regions.md)), the default of `AnonymizedRegressor`; "
         "the other rows learn from one record per group. R² in percent (100 is "
         "perfect, 0 is what the mean gives), in brackets the change against raw training data.",
         "",

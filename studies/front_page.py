@@ -28,7 +28,6 @@ TABLES = {
     "census-kdd-14": "Census KDD",
 }
 K, N_SPLITS, N_SHADOWS, N_TREES = 100, 5, 8, 50
-MOST_FLOOR = 20  # of models that learn from regions; k where that is less
 MOST_RECORDS, N_OTHERS = 30_000, 5_000
 SECRET = "occupation"
 ATTACKS = ("threshold", "lira", "rmia", "attribute", "release_membership", "singling_out", "inference")
@@ -141,7 +140,7 @@ def protection(name: str, given: People) -> Any:
     if name == "synthetic":
         return TreeSynthesizer()
     if kind == "model":
-        return AnonymizedClassifier(model, k=int(number), floor=min(int(number), MOST_FLOOR))
+        return AnonymizedClassifier(model, k=int(number))
     if kind == "table":
         return ModelGuidedAnonymizer(int(number), n_jobs=1)
     if kind == "paper":

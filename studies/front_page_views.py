@@ -7,19 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from studies.front_page import (
-    ADULT,
-    ATTACKS,
-    FEW,
-    MOST_FLOOR,
-    N_SHADOWS,
-    N_SPLITS,
-    N_TREES,
-    ROWS,
-    SECRET,
-    SHOWN,
-    TABLES,
-)
+from studies.front_page import ADULT, ATTACKS, FEW, N_SHADOWS, N_SPLITS, N_TREES, ROWS, SECRET, SHOWN, TABLES
 from studies.views import View
 
 PICTURE, PAGE = "front-page.svg", "frontier.md"
@@ -77,8 +65,8 @@ def introduction(cells: Sequence[Mapping[str, Any]]) -> list[str]:
         "how many of the descriptions that one can read off the table fit exactly one person. *At most* holds for "
         "every attacker: about who was in the data, by differential privacy (delta 1e-6), or about a person's "
         "occupation, by a [certificate](docs/certificates.md) for those who see the cell alone. Models for raw records "
-        "learn from tables of groups as they are, and from tables with epsilon by regions; models of groups have a "
-        f"floor of {MOST_FLOOR}. Always answering the larger class is right in {shown.blind:.1%} of the cases."
+        "learn from tables of groups as they are, and from tables with epsilon by regions. Always answering the larger "
+        f"class is right in {shown.blind:.1%} of the cases."
     )
     return [*wrap(said, 128), "", f"![accuracy and attacks of every protection](docs/results/{PICTURE})"]
 
