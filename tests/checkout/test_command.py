@@ -28,13 +28,13 @@ def test_without_a_name_the_studies_are_listed():
     done = call()
     assert done.exit_code == 0, done.output
     assert "goldsteen-figure-2" in done.output
-    assert "540 of 540" in done.output
+    assert "756 of 756" in done.output
     assert max(len(line.rstrip()) for line in done.output.splitlines()) <= 80
 
 
 def test_the_list_speaks_json():
     rows = {row["name"]: row for row in json.loads(call("--json").stdout)["studies"]}
-    assert rows["goldsteen-figure-2"]["n_cells"] == rows["goldsteen-figure-2"]["n_cells_needed"] == 216
+    assert rows["goldsteen-figure-2"]["n_cells"] == rows["goldsteen-figure-2"]["n_cells_needed"] == 252
     assert rows["goldsteen-figure-2"]["minutes"] > 1
 
 
@@ -45,7 +45,7 @@ def test_a_study_is_shown_from_its_kept_cells_and_written(tmp_path):
     assert "stands in for Lending Club 2015" in flat(done)
     assert "AG is slightly ahead of workload-aware" in flat(done)
     document = json.loads((tmp_path / "new" / "goldsteen-figure-5.json").read_text("utf-8"))
-    assert len(document["cells"]) == 64
+    assert len(document["cells"]) == 96
     assert (tmp_path / "new" / "goldsteen-figure-5.svg").exists()
     assert (tmp_path / "new" / "goldsteen-figure-5.md").read_text("utf-8").startswith("# Guided by a model")
 
