@@ -69,7 +69,7 @@ class Generalization:
     >>> import pyarrow as pa
     >>> from sfumato import UniformMinimizer
     >>> people = pa.table({"age": [20, 35, 50, 65] * 20, "sex": ["f", "m"] * 40})
-    >>> collected = UniformMinimizer(2).fit(people).generalization_
+    >>> collected = UniformMinimizer(2, random_state=1).fit(people).generalization_
     >>> collected.names, collected.n_buckets
     (('age', 'sex'), (2, 2))
     >>> collected.transform(people.slice(0, 2), output="labels").to_pylist()
