@@ -57,4 +57,4 @@ def draw_all(k: int, table: Any, guide: Any, target: Any) -> object:
     fitted = own._fit_for_regions(table, guide, None, floor)
     regions = own._describe_regions(fitted, code_target(target, is_number=False), target, floor)
     drawn = regions.draw(np.random.default_rng(0), n_threads=own._n_threads())
-    return fitted.table.replaced(drawn.columns)
+    return fitted.table.replaced(drawn.columns, n_threads=own._n_threads())

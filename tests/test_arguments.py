@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from sfumato.arguments import check_choice, check_integer, check_share
+from sfumato.arguments import check_choice, check_integer, check_share, sorted_labels
 from sfumato.errors import ParameterError
 
 
@@ -49,3 +49,23 @@ def test_choices_are_listed():
         check_choice("kind", "c", {"a": 1, "b": 2}, hint="Choose one.")
     with pytest.raises(ParameterError, match=r"^shuffle='yes': expected True, False or None\.$"):
         check_choice("shuffle", "yes", (True, False, None))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([1, 0, 1, 1]),
+        np.array([True, False, True]),
+        np.array([-128, 127, 3] * 100, np.int8),
+        np.array([-(2**63), 2**63 - 1, 0]),
+        np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64),
+        np.array([3, 900, 3]),
+        np.array([], np.int64),
+        np.array(["b", "a", "b"]),
+        np.array([0.5, -1.0, 0.5]),
+    ],
+)
+def test_labels_are_sorted_as_by_numpy(labels):
+    found = sorted_labels(labels)
+    assert found.dtype == labels.dtype
+    np.testing.assert_array_equal(found, np.unique(labels))

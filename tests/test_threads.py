@@ -16,6 +16,23 @@ def test_results_come_in_the_order_of_the_items(n_threads):
     assert map_in_threads(lambda number: number * number, range(20), n_threads) == [n * n for n in range(20)]
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_results_keep_their_order_whichever_item_comes_first(n_threads):
+    assert map_in_threads(abs, [-3, 2, -1], n_threads, costs=[1, 5, 3]) == [3, 2, 1]
+
+
+def test_the_longest_item_comes_first():
+    started, both_are_here = [], threading.Barrier(2, timeout=60)
+
+    def work(name):
+        started.append(name)
+        if name != "short":
+            both_are_here.wait()
+
+    map_in_threads(work, ["short", "long", "longer"], 2, costs=[1, 5, 7])
+    assert started[-1] == "short"
+
+
 def test_nothing_to_do_gives_nothing():
     assert map_in_threads(abs, [], 2) == []
 

@@ -105,6 +105,12 @@ def distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int6
 
 def sorted_labels(labels: NDArray[Any]) -> NDArray[Any]:
     """Return the distinct labels, sorted: faster than `distinct_labels`, which looks up every record."""
+    if labels.dtype.kind in "ib" and len(labels):
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < len(labels):  # marking those that occur is several times as fast as sorting
+            occurs = np.zeros(high - low + 1, np.bool_)
+            occurs[np.subtract(labels, low, dtype=np.int64)] = True
+            return (np.flatnonzero(occurs) + low).astype(labels.dtype)
     try:
         return np.unique(labels)
     except TypeError:

@@ -20,11 +20,13 @@ Result = TypeVar("Result")
 _THREADED_FROM = 100_000  # records; below it threads cost more than they bring
 
 
-def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
+def map_in_threads(
+    function: Callable[[Item], Result], items: Sequence[Item], n_threads: int, *, costs: Sequence[int] | None = None
+) -> list[Result]:
     """Return what the function makes of every item, in their order; of several that fail, the first says why.
 
     This thread works, too, and takes the first item: its memory is used again and again, that of other threads comes
-    fresh from the system. Put what takes longest first, or one thread is left with it at the end.
+    fresh from the system.
 
     Parameters
     ----------
@@ -32,6 +34,9 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item], n_
     items : sequence
     n_threads : int
         Threads at once, this one among them; with one, nothing is started.
+    costs : sequence of int, optional
+        How long each item takes, in any unit: the longest come first, or one thread is left with them at the end.
+        None: the items come in their order.
 
     Examples
     --------
@@ -43,7 +48,8 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item], n_
         return [function(item) for item in items]
     done: dict[int, Result] = {}
     failed: dict[int, Exception] = {}
-    pending = iter(range(len(items)))  # next() on it is atomic
+    places = range(len(items)) if costs is None else sorted(range(len(items)), key=lambda place: -costs[place])
+    pending = iter(places)  # next() on it is atomic
 
     def work() -> None:
         for place in pending:

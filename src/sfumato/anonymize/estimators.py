@@ -150,15 +150,15 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         table, schema, model = fitted.table, anonymizer.schema_, clone(self.estimator)
         generator = self._generator()
         n_threads = anonymizer._n_threads()
+        write = functools.partial(table.replaced, drop=schema.dropped, n_threads=n_threads)
         classes = coding.classes(target)
         if not regions.target.is_known or set(table.names) != {*schema.dropped, *schema.quasi_identifiers}:
             # A drawn record keeps the other columns of the record that it stands for, and with them its target.
             drawn = regions.draw_beside(fitted.group, classes, generator, n_threads=n_threads)
-            return fit_weighted(model, table.replaced(drawn.columns, drop=schema.dropped), y, weight)
+            return fit_weighted(model, write(drawn.columns), y, weight)
         return train_on_regions(
-            model, regions, lambda columns: table.replaced(columns, drop=schema.dropped),
-            mean_weights(regions, fitted.group, classes, weight), generator, n_threads=n_threads,
-        )  # fmt: skip
+            model, regions, write, mean_weights(regions, fitted.group, classes, weight), generator, n_threads=n_threads
+        )
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

@@ -134,7 +134,8 @@ class RegionPlan:
             offsets = groups.offsets[run.start : run.stop + 1]
             return count_groups(codes(j), groups.order, self.unit_of_code[j], own, target, offsets, self.kinds[j])
 
-        made = map_in_threads(task, [(j, run) for j in range(len(self.columns)) for run in runs], n_threads)
+        tasks = [(j, run) for j in range(len(self.columns)) for run in runs]
+        made = map_in_threads(task, tasks, n_threads, costs=[self.kinds[j].n_units for j, _ in tasks])
         columns = [joined(made[j * len(runs) : (j + 1) * len(runs)]) for j in range(len(self.columns))]
         n_in_class = np.zeros((groups.n_groups, self.target.n_classes), np.int64)
         count_classes(own, groups.offsets, n_in_class)
@@ -268,7 +269,8 @@ class RegionCounting:
         def pooled(j: int) -> ColumnCounts:
             return plan.pooled(j, [part.columns[j] for part in parts], means)
 
-        counts = map_in_threads(pooled, range(len(plan.columns)), self.n_threads)
+        n_left = [sum(len(part.columns[j].left.unit) for part in parts) for j in range(len(plan.columns))]
+        counts = map_in_threads(pooled, range(len(plan.columns)), self.n_threads, costs=n_left)
         made = plan.unweighted(counts, targets, means, cells)
         weights = learn_weights(made, joined_samples(self._samples), n_threads=self.n_threads)
         return plan.finished(made, weights, targets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,8 @@ from sfumato.partition.region_counts import ColumnCounts
 from sfumato.partition.region_draws import (
     Drawing,
     Whole,
-    as_columns,
     commonest_values,
     draw_column,
-    put_in_place,
     turns_of,
     whole_table,
 )
@@ -135,8 +133,8 @@ class RegionColumn:
     def written(self, units: NDArray[np.integer[Any]]) -> GroupedValues:
         """Return drawn values in the form in which a table writes them."""
         # Whole numbers would become fractions beside a missing one.
-        is_possible = self.whole.share[:, self.missing].any()
-        missing = self.missing if is_possible and self.missing[units].any() else None
+        possible = np.flatnonzero((self.whole.share > 0).any(axis=0) & self.missing)
+        missing = self.missing if any((units == unit).any() for unit in possible.tolist()) else None
         return GroupedValues(self.values, missing, units, self.categories, self.is_coarser, self.moment)
 
 
@@ -231,9 +229,13 @@ class Regions:
         offsets = (whole * wanted) // n_people if wanted != n_people else whole
         group = np.repeat(np.arange(self.n_groups, dtype=np.int32), np.diff(offsets))
         classes = self._drawn_classes(offsets, random_state)
-        place = np.arange(len(group), dtype=np.int32)
-        random_state.shuffle(place)
-        return self._drawn(group, offsets, classes, place, random_state, speaks=True, n_threads=n_threads)
+
+        def shuffled() -> NDArray[np.int32]:
+            place = np.arange(len(group), dtype=np.int32)
+            random_state.shuffle(place)
+            return _inverted(place)
+
+        return self._drawn(group, offsets, classes, shuffled, random_state, speaks=True, n_threads=n_threads)
 
     def draw_beside(
         self,
@@ -249,10 +251,11 @@ class Regions:
         says, and else the class of anybody in the group.
         """
         groups = collect(group, self.n_groups)
-        own, place = classes[groups.order], groups.order.astype(np.int32)
+        order = groups.order
         return self._drawn(
-            group[groups.order], groups.offsets, own, place, random_state, speaks=False, n_threads=n_threads
-        )
+            group[order], groups.offsets, classes[order], lambda: _inverted(order), random_state,
+            speaks=False, n_threads=n_threads,
+        )  # fmt: skip
 
     def _drawn_classes(self, offsets: NDArray[np.int64], random_state: np.random.Generator) -> NDArray[np.int32]:
         """Return classes for the records of each group, as many of each as people have it."""
@@ -270,52 +273,56 @@ class Regions:
         group: NDArray[np.int32],
         offsets: NDArray[np.int64],
         classes: NDArray[np.int32],
-        place: NDArray[np.int32],
+        arrange: Callable[[], NDArray[np.integer[Any]]],
         random_state: np.random.Generator,
         *,
         speaks: bool,
         n_threads: int,
     ) -> Drawn:
-        """Draw records, which are given group after group, and put each in its place."""
+        """Draw records group after group, and bring them into the order that `arrange` returns."""
         assert self.weights is not None
         weights, target = self.weights, self.target
         n_records, n_classes, n_outputs = len(group), target.n_in_class.shape[1], target.means.shape[1]
-        drawn = np.empty((n_records, len(self.columns)), np.uint16)
-        shares = np.empty((n_records, n_classes if speaks and n_classes > 1 else 0))
-        numbers = np.empty((n_records, n_outputs if speaks else 0))
-        of_group = weights.of_groups(target.n_in_class)
-        groups = np.empty(n_records, np.int32)
-        runs = runs_of(offsets, _DRAWN_AT_ONCE)
-        generators = random_state.spawn(len(runs))
+        units = np.empty((len(self.columns), n_records), np.uint16)
+        said = np.zeros((n_records, (n_outputs or n_classes - 1) if speaks else 0))
         drawings = [column.drawing(w) for column, w in zip(self.columns, weights.columns.tolist(), strict=True)]
+        runs = runs_of(offsets, _DRAWN_AT_ONCE)
 
-        def task(number: int) -> None:
-            run, generator = runs[number], generators[number]
+        def draw_run(run: slice, generator: np.random.Generator) -> None:
             part = slice(int(offsets[run.start]), int(offsets[run.stop]))
             own = offsets[run.start : run.stop + 1] - part.start
-            there, in_group = place[part], group[part]
-            values = np.empty((len(drawings), len(there)), np.uint16)
-            said = np.zeros((len(there), (n_outputs or n_classes - 1) if speaks else 0))
             turns = turns_of(own, classes[part])
             for j, drawing in enumerate(drawings):
                 seed = int(generator.integers(_SEEDS, dtype=np.uint64))
                 if not speaks and n_classes > 1:
                     turns = turns_of(own, _often_own(classes[part], own, drawing.weight, generator))
-                draw_column(drawing, np.arange(run.start, run.stop), turns, seed, said, values[j])
-            put_in_place(values.T, there, drawn)
-            groups[there] = in_group
+                draw_column(drawing, np.arange(run.start, run.stop), turns, seed, said[part], units[j, part])
+
+        tasks: list[Callable[[], Any]] = [arrange]
+        tasks += [partial(draw_run, *own) for own in zip(runs, random_state.spawn(len(runs)), strict=True)]
+        source = map_in_threads(lambda task: task(), tasks, n_threads)[0]
+
+        # Reading from all over one column, which fits into the cache, is several times as fast as writing rows.
+        def write(j: int) -> GroupedValues:
+            return self.columns[j].written(units[j].take(source))
+
+        written = map_in_threads(write, range(len(self.columns)), n_threads)
+        groups = np.empty(n_records, np.int32)
+        shares = np.empty((n_records, n_classes if speaks and n_classes > 1 else 0))
+        numbers = np.empty((n_records, n_outputs if speaks else 0))
+        of_group = weights.of_groups(target.n_in_class)
+
+        def speak(part: slice) -> None:
+            groups[part] = in_group = group.take(source[part])
+            own = said.take(source[part], axis=0)
             if numbers.shape[1]:
-                put_in_place(target.means[in_group] + said, there, numbers)
+                numbers[part] = target.means.take(in_group, axis=0) + own
             elif shares.shape[1]:
                 likely = of_group.take(in_group, axis=0)
-                likely[:, 1:] += said
-                put_in_place(as_shares(likely), there, shares)
+                likely[:, 1:] += own
+                shares[part] = as_shares(likely)
 
-        map_in_threads(task, range(len(runs)), n_threads)
-        units = np.empty((len(self.columns), n_records), np.uint16)
-        parts = stretches(n_records, len(runs))
-        map_in_threads(lambda part: as_columns(drawn, part.start, part.stop, units), parts, n_threads)
-        written = map_in_threads(lambda j: self.columns[j].written(units[j]), range(len(units)), n_threads)
+        map_in_threads(speak, stretches(n_records, len(runs)), n_threads)
         columns = {column.name: own for column, own in zip(self.columns, written, strict=True)}
         return Drawn(columns, groups, shares, numbers)
 
@@ -371,6 +378,13 @@ def _often_own(
         int
     )
     return np.where(random_state.random(len(classes)) < weight, classes, classes[somebody])
+
+
+def _inverted(place: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    """Return which record comes to each place, if `place` has the place that each record comes to."""
+    source = np.empty(len(place), np.int32)
+    source[place] = np.arange(len(place), dtype=np.int32)
+    return source
 
 
 def runs_of(offsets: NDArray[np.int64], n_at_once: int) -> list[slice]:

@@ -93,7 +93,8 @@ def learn_weights(regions: Regions, sample: Sample, *, n_threads: int = 1) -> We
         drawing = regions.columns[j].drawing(1.0)
         return look_up_column(drawing, sample.groups, sample.offsets, sample.classes, units, above)
 
-    said = map_in_threads(look_up, range(n_columns), n_threads)
+    costs = [len(column.values) for column in regions.columns]
+    said = map_in_threads(look_up, range(n_columns), n_threads, costs=costs)
     if n_outputs:
         n = regions.sizes[of_record][:, np.newaxis]
         return Weights(_least_squares(np.stack(said, axis=2), above * n / np.maximum(n - 1, 1)), 1.0, np.zeros(1))
