@@ -109,7 +109,7 @@ def arrived():
 
 
 @pytest.fixture(scope="module")
-def found(arrived):
+def found(arrived, small_forests):
     X, y = people()
     return frontier(
         X, y, tree(), PROTECTIONS, sensitive="illness", subgroups="region", n_splits=3, n_attacked=2,
@@ -302,7 +302,7 @@ def test_json_goes_and_comes_back(found):
         Frontier.from_dict({"version": 99})
 
 
-def test_no_value_of_a_cell_is_in_any_output():
+def test_no_value_of_a_cell_is_in_any_output(small_forests):
     X, y = people(400)
     X["illness"] = np.where(np.arange(400) == 7, "zebrapox", X["illness"])
     X["income"] = np.where(np.arange(400) == 8, 987_654, X["income"])
