@@ -30,9 +30,13 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(scope="module")
-def small_forests() -> Iterator[None]:
-    """Let attackers grow 20 trees instead of 100, where a test is about what is made of their results."""
+def small_attackers() -> Iterator[None]:
+    """Let attackers learn with fewer trees and steps, where a test is about what is made of their results."""
+    from sfumato.attack import attribute, membership_network, membership_scores
+
+    settings = membership_network.MembershipNetworkSettings(epochs=2, least_steps=40)
     with pytest.MonkeyPatch.context() as patch:
-        for attack in ("attribute", "membership_scores"):
-            patch.setattr(f"sfumato.attack.{attack}._N_TREES", 20)
+        for attack in (attribute, membership_scores):
+            patch.setattr(attack, "_N_TREES", 20)
+        patch.setattr(membership_network, "MembershipNetworkSettings", lambda: settings)
         yield
