@@ -29,6 +29,10 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries that look for leaks at the very end see what is left
+
+
 @pytest.fixture(scope="module")
 def small_attackers() -> Iterator[None]:
     """Let attackers learn with fewer trees and steps, where a test is about what is made of their results."""
