@@ -5,6 +5,42 @@ Gradient boosting starts a thread for each core, and threads that wait for each 
 one fit of 1,600 records took ten times as much processor time.
 """
 
+import gc
 import os
+from collections.abc import Generator, Iterator
+
+import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the library is loaded
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from looking through libraries and thousands of tests again and again.
+
+    What is there when the tests begin stays until they end; looking for garbage in it took a tenth of their time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries that look for leaks at the very end see what is left
+
+
+@pytest.fixture(scope="module")
+def small_attackers() -> Iterator[None]:
+    """Let attackers learn with fewer trees and steps, where a test is about what is made of their results."""
+    from sfumato.attack import attribute, membership_network, membership_scores
+
+    settings = membership_network.MembershipNetworkSettings(epochs=2, least_steps=40)
+    with pytest.MonkeyPatch.context() as patch:
+        for attack in (attribute, membership_scores):
+            patch.setattr(attack, "_N_TREES", 20)
+        patch.setattr(membership_network, "MembershipNetworkSettings", lambda: settings)
+        yield

@@ -180,7 +180,7 @@ def run_console(block: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+def test_every_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, small_attackers):
     if page.name in RUN_ELSEWHERE:
         assert page.name in (REPOSITORY / RUN_ELSEWHERE[page.name]).read_text(encoding="utf-8")
         return

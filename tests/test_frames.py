@@ -14,7 +14,7 @@ import polars.testing
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import MondrianAnonymizer
@@ -23,8 +23,9 @@ from sfumato.frames import GroupedLabels, GroupedValues, read_table
 from sfumato.frames.building import build_frame, kind_of_frame
 from sfumato.frames.parquet_columns import ParquetColumns
 from sfumato.verification import count_groups
+from strategies import in_examples
 
-EXAMPLES = settings(max_examples=50, deadline=None)
+EXAMPLES = in_examples(50)
 MAKERS = {
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InputError, ParameterError
 from sfumato.hierarchies import Hierarchy, read_hierarchy
+from strategies import in_examples
 
 JOBS = [
     ("nurse", "health", "services", "*"),
@@ -50,6 +51,7 @@ def test_the_lowest_common_ancestor_is_the_finest_label_above_all(jobs, values, 
     assert jobs.lowest_common_ancestor(reversed(values)) == ancestor
 
 
+@in_examples(100)
 @given(st.data())
 def test_the_lowest_common_ancestor_stands_for_all_and_no_finer_label_does(data):
     hierarchy = Hierarchy.from_intervals(range(40), [2, 4, 20])

@@ -22,6 +22,7 @@ from sfumato.criteria.base import CriterionFacts
 from sfumato.criterion_recount import Promise, count_promise, count_records_promise
 from sfumato.errors import ParameterError
 from sfumato.hierarchies import Hierarchy
+from strategies import in_examples
 
 ROWS = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*")]
 BOUNDS = st.sampled_from([0.05, 0.1, 0.25, 0.3, 0.5, 0.75, 1.0])
@@ -54,6 +55,7 @@ def criteria(draw):
 COUNTS = st.lists(st.lists(st.integers(0, 6), min_size=5, max_size=5).filter(any), min_size=1, max_size=6)
 
 
+@in_examples(100)
 @given(criterion=criteria(), groups=COUNTS)
 def test_the_judge_agrees_with_the_criterion(criterion, groups):
     values, counts = ["a", "b", "c", "d", None], np.array(groups)
@@ -63,6 +65,7 @@ def test_the_judge_agrees_with_the_criterion(criterion, groups):
     assert judged.n_failing == int((~own.passes(seen, seen.sum(axis=0))).sum())
 
 
+@in_examples(100)
 @given(numbers=COUNTS, bound=BOUNDS)
 def test_numbers_are_judged_in_their_own_order(numbers, bound):
     counts = np.array(numbers)
@@ -85,6 +88,7 @@ def test_a_criterion_without_a_second_formula_is_judged_by_its_own_test():
     assert count_promise(promise, ["a", "b"], np.array([1, 3]), [np.array([[1, 1], [0, 2]])]).n_failing == 1
 
 
+@in_examples(100)
 @given(k=st.integers(2, 9), sizes=st.lists(st.integers(1, 12), min_size=1))
 def test_groups_of_too_few_records_are_counted(k, sizes):
     counted = count_records_promise(promise_of(KAnonymity(k)), np.array(sizes))

@@ -12,15 +12,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.columns import Column
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import GroupedValues, read_table
 from sfumato.schema import ColumnWarning, Schema, build_schema, coarsen, is_near_unique
+from strategies import in_examples
 
-EXAMPLES = settings(max_examples=50, deadline=None)
+EXAMPLES = in_examples(50)
 DAY = 86_400_000_000
 
 COLUMNS = {

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato
@@ -26,6 +26,7 @@ from sfumato import (
 from sfumato.anonymize.fitted_partition import Partition
 from sfumato.hierarchies import Hierarchy
 from sfumato.loss import gcp
+from strategies import in_examples
 
 JOBS = Hierarchy.from_mapping(
     {"health": {"care": ["nurse", "midwife"], "medicine": ["surgeon", "dentist"]}, "food": ["cook", "baker", "waiter"]}
@@ -65,7 +66,7 @@ def with_hierarchies(method, k=4, **changed):
 
 
 @every_label
-@settings(max_examples=15, deadline=None, derandomize=True)
+@in_examples(15)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 30), missing=st.booleans())
 def test_the_label_is_the_lowest_common_ancestor_of_the_group(method, seed, k, missing):
     frame, labels = people(seed, missing=missing)

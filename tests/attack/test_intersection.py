@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import MondrianAnonymizer
@@ -39,7 +39,7 @@ def plainly(first: list[int], second: list[int], secrets: list[str]) -> dict[str
 people = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from("abc")), min_size=2, max_size=40)
 
 
-@settings(max_examples=50)
+@in_examples(50)
 @given(people)
 def test_counts_are_those_of_the_definition(rows: list[tuple[int, int, str]]):
     first, second, secrets = (list(part) for part in zip(*rows, strict=True))

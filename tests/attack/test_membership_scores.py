@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sfumato.attack.membership_metrics import area_under_curve, best_threshold, low_rate, said_members
 from sfumato.attack.membership_scores import gaussians, lira_offline, lira_online, rmia
 from sfumato.attack.membership_signals import Reader
+from strategies import in_examples
 
 TWO = Reader("probabilities", np.array([0, 1]))
 VOTES = Reader("probabilities", np.array([0, 1]), is_vote=True)
@@ -46,7 +47,7 @@ def naive_gaussian(values, is_counted, record):
     return mean, (of_record + worth * common) / (len(own) - 1 + worth)
 
 
-@settings(max_examples=50, deadline=None)
+@in_examples(50)
 @given(seed=st.integers(0, 10_000))
 def test_lira_is_the_ratio_of_two_normal_densities(seed):
     signal, shadows, was_in = random_shadows(seed)
@@ -60,7 +61,7 @@ def test_lira_is_the_ratio_of_two_normal_densities(seed):
         assert offline[record] == pytest.approx((value - mean_out) / math.sqrt(variance_out))
 
 
-@settings(max_examples=50, deadline=None)
+@in_examples(50)
 @given(seed=st.integers(0, 10_000), gamma=st.sampled_from([0.5, 1.0, 2.0]), has_population=st.booleans())
 def test_rmia_counts_the_pairs_that_a_record_wins(seed, gamma, has_population):
     _, shadows, was_in = random_shadows(seed)
@@ -170,7 +171,7 @@ SCORES = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=4, max_s
 )
 
 
-@settings(max_examples=50, deadline=None)
+@in_examples(50)
 @given(rows=SCORES)
 def test_the_area_is_the_share_of_pairs_in_the_right_order(rows):
     scores, is_member = np.array([r[0] for r in rows], float), np.array([r[1] for r in rows])
@@ -179,7 +180,7 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order(rows):
     assert 0 <= low <= area <= high <= 1
 
 
-@settings(max_examples=50, deadline=None)
+@in_examples(50)
 @given(rows=SCORES)
 def test_no_other_threshold_is_right_more_often(rows):
     scores, is_member = np.array([r[0] for r in rows], float), np.array([r[1] for r in rows])
@@ -188,7 +189,7 @@ def test_no_other_threshold_is_right_more_often(rows):
         assert ((scores >= threshold) == is_member).sum() <= chosen
 
 
-@settings(max_examples=50, deadline=None)
+@in_examples(50)
 @given(rows=SCORES, most=st.sampled_from([0.0, 0.05, 0.2, 0.5]))
 def test_a_low_rate_is_the_best_among_the_thresholds_allowed(rows, most):
     scores, is_member = np.array([r[0] for r in rows], float), np.array([r[1] for r in rows])

@@ -4,7 +4,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.auditing.column_changes import (
@@ -14,9 +14,10 @@ from sfumato.auditing.column_changes import (
     fewest_values,
     roles_of,
 )
+from strategies import in_examples
 
 
-@settings(max_examples=50)
+@in_examples(50)
 @given(st.lists(st.integers(1, 30_000), min_size=1, max_size=40))
 def test_classes_of_sizes_hold_every_record_once(sizes: list[int]):
     found = describe_sizes(np.array(sizes))

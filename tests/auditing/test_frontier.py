@@ -109,7 +109,7 @@ def arrived():
 
 
 @pytest.fixture(scope="module")
-def found(arrived):
+def found(arrived, small_attackers):
     X, y = people()
     return frontier(
         X, y, tree(), PROTECTIONS, sensitive="illness", subgroups="region", n_splits=3, n_attacked=2,
@@ -302,7 +302,7 @@ def test_json_goes_and_comes_back(found):
         Frontier.from_dict({"version": 99})
 
 
-def test_no_value_of_a_cell_is_in_any_output():
+def test_no_value_of_a_cell_is_in_any_output(small_attackers):
     X, y = people(400)
     X["illness"] = np.where(np.arange(400) == 7, "zebrapox", X["illness"])
     X["income"] = np.where(np.arange(400) == 8, 987_654, X["income"])
@@ -470,7 +470,7 @@ def test_one_split_has_intervals_over_its_records():
     assert "one split" in found.intervals
 
 
-def test_levels_of_audits_choose_the_attacks():
+def test_levels_of_audits_choose_the_attacks(small_attackers):
     found = run({"k-release": [10]}, attacks="quick", sensitive="illness", n_splits=1)
     names = {attack.attack for attack in found.rows[1].attacks}
     assert {"threshold", "random_forest", "release_membership", "linkability", "predicate_singling_out"} <= names

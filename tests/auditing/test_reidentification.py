@@ -13,6 +13,7 @@ import sfumato
 from sfumato.auditing.gate import judge_gate
 from sfumato.auditing.reidentification import measure_reidentification, smallest_group_for
 from sfumato.errors import ParameterError
+from strategies import in_examples
 
 SIZES = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 
@@ -26,6 +27,7 @@ def expected_inverse(size: int, fraction: float, n_terms: int = 20_000) -> float
     return total
 
 
+@in_examples(100)
 @given(before=SIZES, after=SIZES, threshold=st.sampled_from([0.05, 0.1, 0.34]))
 def test_prosecutor_risks_are_those_of_each_record(before, after, threshold):
     found, measured = measure_reidentification(

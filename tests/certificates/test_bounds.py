@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -18,6 +18,7 @@ from sfumato.certificates.bounds import (
     count_cells,
     fullest_windows,
 )
+from strategies import in_examples
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=60)
 
@@ -40,7 +41,7 @@ def test_the_ends_of_all_and_no_hits_are_one_and_zero():
     assert binomial_lower(0, 7, 0.05) == 0.0
 
 
-@settings(deadline=None)
+@in_examples(100)
 @given(PAIRS)
 def test_counts_are_those_of_their_definitions(pairs):
     cells, values = arrays_of(pairs)
@@ -54,7 +55,7 @@ def test_counts_are_those_of_their_definitions(pairs):
     assert counts.balanced == pytest.approx(sum(shares) / len(of_value))
 
 
-@settings(deadline=None)
+@in_examples(100)
 @given(PAIRS)
 def test_counts_of_many_cells_are_the_same_as_those_of_few(pairs):
     cells, values = arrays_of(pairs)
@@ -63,7 +64,7 @@ def test_counts_of_many_cells_are_the_same_as_those_of_few(pairs):
     assert many.of_cell[:6].tolist() == few.of_cell.tolist()
 
 
-@settings(deadline=None)
+@in_examples(100)
 @given(PAIRS, st.lists(st.integers(0, 2), min_size=6, max_size=6))
 def test_merging_cells_never_raises_a_bound(pairs, merged):
     cells, values = arrays_of(pairs)
@@ -73,7 +74,7 @@ def test_merging_cells_never_raises_a_bound(pairs, merged):
     assert balanced_bound(coarse, 0.05).upper <= balanced_bound(fine, 0.05).upper + 1e-12
 
 
-@settings(deadline=None)  # the first call compiles
+@in_examples(100)  # the first call compiles
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30)), min_size=1, max_size=40),
     st.sampled_from([0.0, 1.0, 4.0, 7.5]),
@@ -140,7 +141,7 @@ def test_bounds_fail_no_more_often_than_allowed(n_cells, n_values, n):
     assert (failed <= 60).all(), failed
 
 
-@settings(max_examples=20)
+@in_examples(20)
 @given(st.integers(1, 6), st.integers(0, 10_000))
 def test_no_attacker_has_more_hits_than_are_counted(n_cells, seed):
     draw = np.random.default_rng(seed)

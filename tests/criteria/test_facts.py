@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sfumato.criteria import CRITERIA, AlphaKAnonymity, Criterion, KAnonymity, LDiversity
 from sfumato.criteria.base import asks_records_alone, least_records, saved_fields
 from sfumato.measurement import measure
+from strategies import in_examples
 
 EXAMPLES = {
     name: dict(kind.facts.example) | ({"sensitive": "illness"} if "sensitive" in kind.__dataclass_fields__ else {})
@@ -36,6 +37,7 @@ def test_a_criterion_that_no_family_lists_is_saved_with_its_sentence():
     assert saved_fields(Own()) == {"name": "Own", "sentence": "nothing is required"}
 
 
+@in_examples(100)
 @given(k=st.integers(2, 20), n=st.integers(1, 40))
 def test_no_smaller_group_than_the_least_number_of_records_passes(k, n):
     for criterion in (KAnonymity(k), AlphaKAnonymity(1.0, k, "illness")):
@@ -49,6 +51,7 @@ def test_only_k_of_records_asks_for_records_alone():
     assert not asks_records_alone(KAnonymity(3, unit="person"))
 
 
+@in_examples(100)
 @given(
     criterion=st.sampled_from([KAnonymity(3), LDiversity(2, "illness")]),
     parts=st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=4),

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InputError, ParameterError
 from sfumato.files.packs import is_signed_by, pack, sign, unpack
+from strategies import in_examples
 
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,20}", fullmatch=True)
 
 
+@in_examples(100)
 @given(entries=st.dictionaries(NAMES, st.binary(max_size=200), max_size=8))
 def test_a_pack_gives_back_what_was_put_in_and_is_the_same_in_any_order(entries):
     content = pack(entries)

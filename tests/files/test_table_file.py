@@ -22,6 +22,7 @@ from sfumato.files.csv_columns import parse_types
 from sfumato.files.csv_reading import GivenType
 from sfumato.files.table_file import ReadingOptions, check_output, format_of, read_file, unfinished, write_file
 from sfumato.files.verified_output import check_same, read_back, recount, write_judged
+from strategies import in_examples
 
 
 def read(folder: Path, content: bytes | str, name: str = "people.csv", **options):
@@ -388,7 +389,7 @@ FIELDS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(in_examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     records=st.lists(st.tuples(FIELDS, FIELDS, st.integers(0, 9)), min_size=1, max_size=8),
     separator=st.sampled_from(",;\t|"),
@@ -411,7 +412,7 @@ def test_any_text_survives_writing_and_reading(tmp_path, records, separator):
     assert views[0] == views[1]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(in_examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     numbers=st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=9),
     integers=st.lists(st.integers(-(10**14), 10**14), min_size=9, max_size=9),

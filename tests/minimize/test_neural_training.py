@@ -6,12 +6,13 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import ParameterError
 from sfumato.minimize.neural_training import TrainingPlan, train_buckets
 from sfumato.minimize.soft_buckets import CodedAttribute, CodeTable, SoftBuckets
+from strategies import in_examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
 
@@ -159,7 +160,7 @@ def soft_buckets(attributes, seed, n_buckets=5):
     return table, shares, own
 
 
-@settings(max_examples=50, deadline=None)
+@in_examples(50)
 @given(
     positions=st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=12), min_size=1, max_size=3),
     seed=st.integers(0, 2**31),

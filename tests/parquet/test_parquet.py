@@ -82,7 +82,8 @@ def in_memory(anonymizer: Any, table: pd.DataFrame, guide: str | None) -> pa.Tab
     return anonymizer.fit_transform(pa.Table.from_pandas(table, preserve_index=False), y)
 
 
-@pytest.mark.parametrize("most_held", [10_000, 900, 60])
+# Pieces of 900 are also those of tests/backends/test_equality.py, for every place a table lives in.
+@pytest.mark.parametrize("most_held", [10_000, pytest.param(900, marks=pytest.mark.thorough), 60])
 @pytest.mark.parametrize("name", list(CASES))
 def test_files_give_what_the_table_gives(census, tmp_path: Path, name: str, most_held: int):
     anonymizer, guide = CASES[name]

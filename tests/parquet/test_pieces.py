@@ -31,6 +31,7 @@ from sfumato.frames import read_table
 from sfumato.parquet import fit_transform
 from sfumato.partition.binning import bin_counts
 from sfumato.progress import PrintedProgress, describe
+from strategies import in_examples
 
 
 def columns_of_all_kinds(n: int, seed: int = 0) -> pa.Table:
@@ -75,6 +76,7 @@ def test_pieces_get_the_bins_and_codes_of_the_whole(categorical: tuple[str, ...]
         np.testing.assert_array_equal(codes, expected.codes, own.name)
 
 
+@in_examples(100)
 @given(
     st.lists(
         st.floats(width=32, allow_infinity=False) | st.none() | st.sampled_from([0.5, -0.0]), min_size=8, max_size=60

@@ -6,12 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.partition.cells import Inside, everything
 from sfumato.partition.region_counts import Kind, carried, count_groups, count_pools, joined
 from sfumato.partition.region_draws import Drawing, draw_column, look_up_column, turns_of, whole_table
+from strategies import in_examples
 from twins.naive_regions import AS_MANY, Case, PlainRegions
 
 FALLBACK = 0
@@ -66,7 +67,7 @@ def test_what_is_left_over_is_carried_on():
 
 
 @given(some_groups())
-@settings(max_examples=150, deadline=None)
+@in_examples(150)
 def test_counts_equal_their_plain_twin(case):
     counts, plain = counted(case), PlainRegions(case)
     found = entries_of(counts, case.n_classes)
@@ -80,7 +81,7 @@ def test_counts_equal_their_plain_twin(case):
 
 
 @given(some_groups(), st.integers(0, 40), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@in_examples(60)
 def test_neither_parts_nor_the_order_of_records_within_groups_matter(case, first, seed):
     rng = np.random.default_rng(seed)
     order = np.concatenate([a + rng.permutation(b - a) for a, b in pairwise(case.offsets)])
@@ -92,7 +93,7 @@ def test_neither_parts_nor_the_order_of_records_within_groups_matter(case, first
 
 
 @given(some_groups())
-@settings(max_examples=100, deadline=None)
+@in_examples(100)
 def test_no_number_counts_fewer_people_than_the_floor_and_nobody_counts_twice(case):
     counts = counted(case)
     assert (counts.n_records >= case.floor).all()
@@ -153,7 +154,7 @@ def whole_targets(case, plain):
 
 
 @given(some_groups_and_cells)
-@settings(max_examples=40, deadline=None)
+@in_examples(40)
 def test_draws_follow_the_shares_and_say_what_the_counts_say(groups_and_cells):
     case, inside = groups_and_cells
     counts, plain = counted(case), PlainRegions(case)
@@ -195,7 +196,7 @@ def test_records_of_classes_in_any_order_get_the_values_of_their_class():
 
 
 @given(some_groups())
-@settings(max_examples=60, deadline=None)
+@in_examples(60)
 def test_a_record_does_not_speak_for_itself(case):
     counts, plain = counted(case), PlainRegions(case)
     least = whole_targets(case, plain)

@@ -4,19 +4,20 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.round_numbers import NUMBER_UNITS, number_between
 from sfumato.partition.shared_values import runs_of
+from strategies import in_examples
 
 whole = st.lists(st.integers(-50, 50) | st.integers(-(10**9), 10**9), min_size=1, max_size=120)
 fractions = st.lists(st.floats(-1e9, 1e9, width=32) | st.sampled_from([0.25, 0.5, 7.0]), min_size=1, max_size=120)
 
 
 @given(values=whole | fractions, floor=st.integers(1, 12), max_bins=st.sampled_from([3, 20, 255]))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@in_examples(300)
 def test_no_published_number_is_held_by_one_record_alone(values, floor, max_bins):
     array = np.array(values, np.float64 if isinstance(values[0], float) else np.int64)
     bins, _ = bin_numbers(array, max_bins=max_bins, floor=floor)
@@ -32,7 +33,7 @@ def _has_room(array):
 
 
 @given(values=whole, floor=st.integers(1, 12))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@in_examples(200)
 def test_the_published_value_lies_in_the_bin_named_as_its_own_or_is_nobodys(values, floor):
     array = np.array(values, np.int64)
     bins, codes = bin_numbers(array, max_bins=7, floor=floor)
@@ -46,6 +47,7 @@ def test_the_published_value_lies_in_the_bin_named_as_its_own_or_is_nobodys(valu
             assert bins.low[own] == bins.high[own] == value
 
 
+@in_examples(100)
 @given(n_records=st.lists(st.integers(1, 9), min_size=1, max_size=60), floor=st.integers(1, 20))
 def test_runs_follow_each_other_and_have_enough_records(n_records, floor):
     runs = runs_of(np.array(n_records), floor)
@@ -56,6 +58,7 @@ def test_runs_follow_each_other_and_have_enough_records(n_records, floor):
     assert len(runs) == 1 or min(totals) >= floor
 
 
+@in_examples(100)
 @given(low=st.integers(-(10**12), 10**12), gap=st.integers(1, 10**6))
 def test_a_number_between_two_lies_strictly_between_or_there_is_none(low, gap):
     found = number_between(low, low + gap, NUMBER_UNITS, 1)
@@ -64,7 +67,7 @@ def test_a_number_between_two_lies_strictly_between_or_there_is_none(low, gap):
 
 
 @given(values=whole, floor=st.integers(2, 12))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@in_examples(200)
 def test_published_ends_enclose_the_published_values_and_hide_rare_extremes(values, floor):
     array = np.array(values, np.int64)
     bins, codes = bin_numbers(array, max_bins=20, floor=floor)
@@ -95,7 +98,7 @@ def test_categories_that_few_records_have_are_not_common():
 
 
 @given(values=st.lists(st.floats(0, 100, width=32), min_size=2, max_size=60), floor=st.integers(2, 8))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@in_examples(200)
 def test_numbers_of_single_precision_are_nobodys_after_they_are_written(values, floor):
     array = np.array(values, np.float32)
     shared = bin_numbers(array.astype(np.float64), floor=floor)[0].shared

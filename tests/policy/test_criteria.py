@@ -13,6 +13,7 @@ from sfumato.criteria import CRITERIA
 from sfumato.errors import ParameterError
 from sfumato.policy import Policy
 from sfumato.policy.criteria import settings_of
+from strategies import in_examples
 
 GOOD = """version = 1
 [data]
@@ -74,6 +75,7 @@ def test_every_key_has_a_meaning(name):
     assert all(setting.sentence for setting in settings_of(name).values())
 
 
+@in_examples(100)
 @given(
     chosen=st.lists(st.sampled_from(sorted(ENTRIES)), unique=True),
     order=st.sampled_from([["low", 'h"igh'], [1, 2.5], [date(2020, 1, 1), date(2021, 1, 1)]]),

@@ -21,6 +21,7 @@ from sfumato.private.accounting import membership_limit, zcdp_epsilon
 from sfumato.private.composition import Part, compose
 from sfumato.private.guarantee import neighbors
 from sfumato.private.mechanisms import noisy_counts
+from strategies import in_examples
 from twins.every_noise import EveryNoise
 
 
@@ -33,6 +34,7 @@ def test_pure_promises_add_up_exactly():
     assert (total.epsilon, total.delta, total.by) == (math.fsum([0.1] * 3), 0.0, "sum")
 
 
+@in_examples(100)
 @given(st.lists(st.floats(0.01, 3.0), min_size=1, max_size=40), st.sampled_from([0.0, 1e-9, 1e-6]))
 def test_the_bound_is_never_above_the_sum_and_never_below_the_largest(epsilons, delta):
     total = compose([Part(epsilon) for epsilon in epsilons], delta)

@@ -111,7 +111,9 @@ def not_started(visitor: Visitor) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("by", ["k", "epsilon", pytest.param("t", marks=pytest.mark.thorough)])
-def test_of_the_frontier(visit: Visit, folder: Path, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_the_frontier(
+    visit: Visit, folder: Path, by: str, monkeypatch: pytest.MonkeyPatch, small_attackers: None
+) -> None:
     stops = CURVES[by].stops
     monkeypatch.setitem(CURVES, by, replace(CURVES[by], stops=(stops[1], stops[-2])))  # two tell as much as all
 
