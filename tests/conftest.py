@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the library is loaded
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the garbage collector from looking through libraries and thousands of tests again and again.
 
-    What is there when the tests begin stays until they end; looking for garbage in it took a tenth of their time.
+    What is there when the tests begin stays until they end.
     """
     gc.disable()
     try:
@@ -35,7 +35,15 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="module")
 def small_attackers() -> Iterator[None]:
-    """Let attackers learn with fewer trees and steps, where a test is about what is made of their results."""
+    """Let attackers learn with fewer trees and steps in `make test`, where a test is about what is made of their results.
+
+    CI runs the same tests with attackers as they are.
+    """
+    from strategies import IS_QUICK
+
+    if not IS_QUICK:
+        yield
+        return
     from sfumato.attack import attribute, membership_network, membership_scores
 
     settings = membership_network.MembershipNetworkSettings(epochs=2, least_steps=40)

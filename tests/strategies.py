@@ -22,6 +22,7 @@ LIBRARIES = ("pandas", "polars", "pyarrow", "numpy")
 GUIDE_KINDS = ("labels", "binary probabilities", "probabilities", "number", "numbers", "several probabilities")
 
 _WANTED = os.environ.get("SFUMATO_EXAMPLES", "1.0")
+IS_QUICK = "." in _WANTED and float(_WANTED) < 1
 
 
 def in_examples(n: int = 50) -> settings:
