@@ -35,7 +35,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="module")
 def small_attackers() -> Iterator[None]:
-    """Let attackers learn with fewer trees and steps in `make test`, where a test is about what is made of their results.
+    """Let attackers learn less in `make test`, where a test is about what is made of their results.
 
     CI runs the same tests with attackers as they are.
     """
