@@ -92,3 +92,34 @@ def test_a_transformer_names_its_columns_and_gives_the_frame_that_was_asked_for(
     tags = transformer.__sklearn_tags__()
     assert tags.transformer_tags is not None
     assert tags.estimator_type is None
+
+
+def test_a_ledger_reaches_a_private_anonymizer_and_its_unit_goes_along_as_a_column(tmp_path):
+    ledger = sfumato.PrivacyLedger(tmp_path / "ledger.json", epsilon=3.0, delta=1e-6)
+    table = X.assign(patient=np.arange(N) // 4)
+    anonymizer = sfumato.PrivateAnonymizer(
+        epsilon=2.0, bounds={"age": (18, 80), "hours": (5, 60)}, labels=["old", "young"], unit="patient"
+    )
+    earlier = make_column_transformer(
+        ("passthrough", ["age", "hours", "patient"]), verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    steps = make_pipeline(earlier, anonymizer.set_fit_request(ledger=True)).fit(table, Y, ledger=ledger)
+    assert steps[-1].privacy_.unit == "patient"
+    assert list(steps[-1].release().table.columns) == ["age", "hours"]
+    assert steps.get_feature_names_out().tolist() == ["age", "hours"]
+    with pytest.raises(sfumato.GuaranteeError, match="epsilon"):
+        steps.fit(table, Y, ledger=ledger)  # 2 of 3 are spent
+
+
+@pytest.mark.parametrize("learner", [sfumato.BucketClassifier, sfumato.ProportionClassifier])
+def test_sensitive_columns_go_along_to_learners_of_anatomies(learner):
+    table = X.assign(ill=RANDOM.choice(["flu", "cold", "none", "cough"], N))
+    if learner is sfumato.BucketClassifier:
+        own, wanted = learner(TREE, sensitive=["ill"], l=2, random_state=0), Y
+    else:
+        own, wanted = learner(TREE, l=2, random_state=0), table.pop("ill")
+    earlier = make_column_transformer(("passthrough", list(table)), verbose_feature_names_out=False).set_output(
+        transform="pandas"
+    )
+    steps = make_pipeline(earlier, own).fit(table, wanted)
+    assert set(steps.predict(table)) <= set(wanted)
