@@ -53,6 +53,19 @@ class EvidencePack:
         The detached signature beside it.
     manifest : dict
         What the pack is about, and the SHA-256 of each file in it.
+
+    Examples
+    --------
+    >>> import os, tempfile, pandas as pd, sfumato
+    >>> folder = tempfile.mkdtemp()
+    >>> names = {"release": "released.csv", "audit": "audit.json", "report": "report.html"}
+    >>> policy = sfumato.Policy.of(
+    ...     data={role: os.path.join(folder, name) for role, name in names.items()},
+    ...     method={"name": "mondrian", "k": 5})
+    >>> done = sfumato.run(policy, table=pd.DataFrame({"age": range(20, 80)}))
+    >>> made = sfumato.evidence(done, os.path.join(folder, "pack.zip"))
+    >>> made.path.name, made.signature, sorted(made.manifest["about"])
+    ('pack.zip', None, ['original', 'release'])
     """
 
     path: Path
