@@ -90,7 +90,7 @@ def evidence(
     run : PolicyRun, Policy, str or Path
         A run, or a policy that was run: its files are read from where it wrote them.
     output : str or Path
-        The pack, a ZIP file.
+        The pack, a ZIP file; ``.zip`` is added to a name without an ending.
     questionnaires : sequence of {"edpb", "iso27559", "ema", "hipaa", "ehds", "nist"}
         Questions to fill in with what was measured.
     key : str or Path, optional
@@ -137,7 +137,7 @@ def evidence(
     from sfumato.files.publishing import check_output, unfinished
     from sfumato.report.questionnaires import check_names
 
-    reporter, output = reporter or QuietReporter(), Path(output)
+    reporter, output = reporter or QuietReporter(), _with_ending(Path(output))
     wanted, made_on = check_names(questionnaires), _day(date)
     policy, audit = _policy_and_audit(run)
     signature = None if key is None else output.with_name(output.name + SIGNATURE_SUFFIX)
@@ -145,6 +145,11 @@ def evidence(
     known = [policy.path, *(policy.file(name) for name in ("file", "audit", *_CHECKED))]
     for path in paths:
         check_output(path, force=force, inputs=[own for own in known if own is not None])
+    if output.suffix.lower() != ".zip":
+        raise ParameterError(
+            f"{named('output', str(output))}: expected a name that ends in .zip, since a pack is a ZIP file, or one "
+            "without an ending."
+        )
     with reporter.step("checking that the files of the run belong together"):
         notes = _check_files(policy, audit)
         _check_counts(policy, audit)
@@ -160,6 +165,10 @@ def evidence(
             if signed is not None:
                 temporary[1].write_bytes(signed)
     return EvidencePack(output, signature, manifest)
+
+
+def _with_ending(output: Path) -> Path:
+    return output if output.suffix or not output.name or output.is_dir() else output.with_name(f"{output.name}.zip")
 
 
 def _day(given: str | None) -> dt.date:

@@ -91,6 +91,7 @@ SURVEY_CODES = _words(
 )
 _COUNT_FIRST = _words("num number n no nb count total sum avg mean min max")
 _CODE_LAST = _words("code codes cd recode type class category cat")
+_KIND_LAST = _CODE_LAST | _words("types kind kinds length count")
 
 
 def words_of(name: str) -> list[str]:
@@ -120,14 +121,16 @@ def is_direct_identifier(name: str) -> bool:
 
 
 def is_persons_name(name: str) -> bool:
-    """Return True if a name is that of people's names; ``product_name`` is not.
+    """Return True if a name is that of people's names; ``product_name`` and ``surname_type`` are not.
 
     Examples
     --------
-    >>> [is_persons_name(name) for name in ("name", "last_name", "CustomerName", "product_name")]
-    [True, True, True, False]
+    >>> [is_persons_name(name) for name in ("name", "last_name", "CustomerName", "product_name", "surname_type")]
+    [True, True, True, False, False]
     """
     words = words_of(name)
+    if words and words[-1] in _KIND_LAST:
+        return False
     joined = "".join(words)
     own = [word for word in words if word in NAMES and word not in ("name", "names")]
     pairs = {"".join(pair) for pair in pairwise(words)}
