@@ -185,3 +185,24 @@ def test_kinds_of_names_and_names_of_things_are_no_identifiers(name: str):
     table = pd.DataFrame({name: [f"kind {i % 8}" for i in range(300)], "y": np.arange(300) % 2})
     [found] = [one for one in suggest_roles(table, "y") if one.name == name]
     assert found.role == "quasi-identifier"
+
+
+def test_sex_is_a_subgroup_beside_special_categories(tmp_path: Path):
+    n = 400
+    table = pd.DataFrame({"Sex": ["M", "F", None, "M"] * 100, "race": ["a", "b"] * 200, "ward": ["x", "z"] * 200})
+    assert subgroups(table.assign(y=np.arange(n) % 2), tmp_path) == ("Sex", "race")
+
+
+@pytest.mark.parametrize("name", ["Remark", "comments", "Bemerkung", "doctor notes", "free_text"])
+def test_remarks_are_dropped_even_where_most_repeat(name: str):
+    usual = ["informed", "sober", "no complaints"]
+    remarks = [usual[i % 3] if i % 5 else f"wife present, call {i}" for i in range(1_000)]
+    [found] = [one for one in suggest_roles(pd.DataFrame({name: remarks, "y": np.arange(1_000) % 2}), "y")
+               if one.name == name]  # fmt: skip
+    assert found.role == "identifier"
+    assert "can name people" in found.reason and "wife" not in found.reason
+
+
+def test_a_remark_of_few_kinds_is_not_dropped():
+    table = pd.DataFrame({"remark": [f"kind {i % 6}" for i in range(600)], "y": np.arange(600) % 2})
+    assert suggest_roles(table, "y")[0].role == "quasi-identifier"

@@ -202,6 +202,8 @@ def _why_text_names(column: Column, counts: Frequencies) -> str | None:
             return f"its values have the form of {form}"
     if words.is_direct_identifier(name) or words.is_address(name):
         return _NAMED_AS_PEOPLE
+    if words.is_remark(name):
+        return "its name says that it holds remarks, and free text can name people"
     each = counts.n_present / counts.n_distinct
     if words.is_person_key(name):
         return f"its name is that of a number of people or households, with {each:.1f} records per value"

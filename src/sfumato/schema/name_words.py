@@ -32,6 +32,11 @@ NAMES = _words(
 )
 #: Addresses, where the values are text.
 ADDRESSES = _words("address addr street streetaddress homeaddress postaladdress strasse streetname addressline adresse")
+#: Free text about people, where the values are text.
+REMARKS = _words(
+    "remark remarks comment comments note notes freetext narrative bemerkung bemerkungen kommentar kommentare anmerkung "
+    "anmerkungen notiz notizen freitext remarque remarques commentaire commentaires observaciones"
+)
 #: Numbers of people and households by themselves, and of records.
 PERSON_KEYS = _words("pid uid uuid guid serialno serialnumber mrn hhid idhh persnr personnummer idno idnr")
 RECORD_KEYS = _words("id ids oid rowid recordid key pk serial lfdnr recno recnum seqno hadmid icustayid")
@@ -141,6 +146,11 @@ def is_address(name: str) -> bool:
     """Return True if a name is that of street addresses; ``addr_state`` is not."""
     words = words_of(name)
     return _matches(words, ADDRESSES) and not _matches(words, PLACES) and "type" not in words
+
+
+def is_remark(name: str) -> bool:
+    """Return True if a name is that of free text, such as remarks."""
+    return _matches(words_of(name), REMARKS)
 
 
 def is_person_key(name: str) -> bool:
