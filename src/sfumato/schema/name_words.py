@@ -34,8 +34,8 @@ NAMES = _words(
 ADDRESSES = _words("address addr street streetaddress homeaddress postaladdress strasse streetname addressline adresse")
 #: Free text about people, where the values are text.
 REMARKS = _words(
-    "remark remarks comment comments note notes freetext narrative bemerkung bemerkungen kommentar kommentare anmerkung "
-    "anmerkungen notiz notizen freitext remarque remarques commentaire commentaires observaciones"
+    "remark remarks comment comments note notes freetext narrative bemerkung bemerkungen kommentar anmerkung "
+    "kommentare anmerkungen notiz notizen freitext remarque remarques commentaire commentaires observaciones"
 )
 #: Numbers of people and households by themselves, and of records.
 PERSON_KEYS = _words("pid uid uuid guid serialno serialnumber mrn hhid idhh persnr personnummer idno idnr")
