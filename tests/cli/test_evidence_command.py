@@ -56,6 +56,8 @@ def test_a_name_without_an_ending_gets_one_and_any_other_is_refused(folder):
     made = run("evidence", "policy.toml", "-o", "pack")
     assert made.exit_code == 0 and "Written: pack.zip" in made.output
     assert (folder / "pack.zip").exists() and not (folder / "pack").exists()
+    found = run("evidence", "--verify", "pack", "released.csv")
+    assert found.exit_code == 0 and "belong together" in found.output
     again = run("evidence", "policy.toml", "-o", "pack")
     assert again.exit_code == 2 and "'pack.zip' exists already" in again.output
     refused = run("evidence", "policy.toml", "-o", "pack.tar")
@@ -70,6 +72,7 @@ def test_a_signature_is_named_after_the_pack_as_it_is_written(folder):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "officer"], check=True)
     made = run("evidence", "policy.toml", "-o", "pack", "--key", "officer")
     assert made.exit_code == 0 and (folder / "pack.zip.sig").exists()
+    assert run("evidence", "--verify", "pack", "released.csv", "--key", "officer.pub").exit_code == 0
 
 
 def test_a_changed_file_makes_the_exit_code_1(folder):

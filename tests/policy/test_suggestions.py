@@ -201,6 +201,7 @@ def test_remarks_are_dropped_even_where_most_repeat(name: str):
                if one.name == name]  # fmt: skip
     assert found.role == "identifier"
     assert "can name people" in found.reason and "wife" not in found.reason
+    assert "unit" not in found.reason  # which repeats, but is no person's
 
 
 def test_a_remark_of_few_kinds_is_not_dropped():

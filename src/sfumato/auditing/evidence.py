@@ -132,12 +132,12 @@ def evidence(
     >>> sfumato.verify_evidence(pack.path, policy.file("release")).belongs_together
     True
     """
-    from sfumato.auditing.verify_evidence import MANIFEST, SIGNATURE_SUFFIX
+    from sfumato.auditing.verify_evidence import MANIFEST, SIGNATURE_SUFFIX, as_written
     from sfumato.files.packs import pack, sha256, sign
     from sfumato.files.publishing import check_output, unfinished
     from sfumato.report.questionnaires import check_names
 
-    reporter, output = reporter or QuietReporter(), _with_ending(Path(output))
+    reporter, output = reporter or QuietReporter(), as_written(Path(output))
     wanted, made_on = check_names(questionnaires), _day(date)
     policy, audit = _policy_and_audit(run)
     signature = None if key is None else output.with_name(output.name + SIGNATURE_SUFFIX)
@@ -165,10 +165,6 @@ def evidence(
             if signed is not None:
                 temporary[1].write_bytes(signed)
     return EvidencePack(output, signature, manifest)
-
-
-def _with_ending(output: Path) -> Path:
-    return output if output.suffix or not output.name or output.is_dir() else output.with_name(f"{output.name}.zip")
 
 
 def _day(given: str | None) -> dt.date:

@@ -107,7 +107,7 @@ def verify_evidence(
     Parameters
     ----------
     pack : str or Path
-        What `evidence` wrote.
+        What `evidence` wrote; ``.zip`` may be left out.
     release : str or Path
         The release that came with it.
     others : sequence of str or Path, optional
@@ -147,7 +147,7 @@ def verify_evidence(
     >>> [check.sentence for check in found.checks if check.name == "release"]
     ["'released.csv' is not the release that the pack is about, or was changed"]
     """
-    pack, release = Path(pack), Path(release)
+    pack, release = as_written(Path(pack)), Path(release)
     content = _content_of(pack)
     entries = unpack(content, pack.name)
     manifest = _manifest_of(entries, pack.name)
@@ -178,6 +178,11 @@ def count_release(path: Path, columns: Sequence[str]) -> NDArray[np.int64]:
             f"{path.name!r} has no column {absent[0]!r}: expected the release, with the columns that form its groups."
         )
     return count_groups(table, list(columns))
+
+
+def as_written(pack: Path) -> Path:
+    """Return the file of a pack: a name without an ending gets ``.zip``, unless there is something of that name."""
+    return pack if pack.suffix or not pack.name or pack.exists() else pack.with_name(f"{pack.name}.zip")
 
 
 def _content_of(pack: Path) -> bytes:

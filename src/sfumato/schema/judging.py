@@ -103,8 +103,8 @@ class Judgement:
 
     @property
     def repeats(self) -> bool:
-        """True if many values occur several times, as persons do who have several records."""
-        return self.counts.n_distinct < 0.9 * self.counts.n_present
+        """True if many values occur several times, as persons do who have several records, and remarks without them."""
+        return self.counts.n_distinct < 0.9 * self.counts.n_present and not words.is_remark(self.name)
 
 
 def count_values(column: Column) -> Frequencies:
