@@ -202,7 +202,7 @@ def _why_text_names(column: Column, counts: Frequencies) -> str | None:
             return f"its values have the form of {form}"
     if words.is_direct_identifier(name) or words.is_address(name):
         return _NAMED_AS_PEOPLE
-    if words.is_remark(name):
+    if words.is_remark(name) and counts.n_present >= SMALLEST_TABLE_JUDGED:
         return "its name says that it holds remarks, and free text can name people"
     each = counts.n_present / counts.n_distinct
     if words.is_person_key(name):
