@@ -450,3 +450,13 @@ def test_columns_that_the_original_lacks_are_named(files: Path, tmp_path: Path):
     result = call("audit", files / "people.csv", tmp_path / "more.csv")
     assert result.exit_code == 0
     assert "visits (not in the original)" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(("columns", "is_told"), [((), True), (("--quasi-identifiers", "age"), False)])
+def test_groups_of_unchanged_columns_are_not_taken_for_those_of_a_release(tmp_path: Path, columns, is_told: bool):
+    for place, by in enumerate((10, 20)):
+        table = pd.DataFrame({"age": np.arange(40) // by, "pay": np.arange(40)})
+        table.to_csv(tmp_path / f"{place}.csv", index=False)
+    result = call("compare", tmp_path / "0.csv", tmp_path / "1.csv", *columns)
+    assert result.exit_code == 0
+    assert ("groups were formed by all columns" in " ".join(result.output.split())) is is_told

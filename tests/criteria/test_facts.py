@@ -38,6 +38,18 @@ def test_saved_fields_hold_neither_tables_nor_values_nor_what_was_computed_from_
         assert saved_fields(criterion.for_values(["flu", "HIV"])) == saved | {"missing": "value"}
 
 
+def test_what_is_measured_says_how_it_is_read_and_what_it_needs():
+    measured = [own for kind in CRITERIA.values() for own in kind.facts.measured]
+    names = {
+        "is_least": ["distinct l-diversity", "entropy l-diversity"],
+        "is_count": ["distinct l-diversity"],
+        "needs_order": ["t-closeness, ordered distance"],
+        "needs_hierarchy": ["t-closeness, hierarchical distance"],
+    }
+    for field, wanted in names.items():
+        assert [own.name for own in measured if getattr(own, field)] == wanted
+
+
 def test_facts_are_shown_by_their_name_and_sentence():
     shown = repr(LDiversity.facts)
     assert shown == f"CriterionFacts(name={LDiversity.facts.name!r}, sentence={LDiversity.facts.sentence!r})"
