@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recount tells every two different values apart."""
 
+import decimal
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from sfumato import verification
-from sfumato.verification import count_groups, diversity_of, label_groups
+from sfumato.verification import GroupCounter, count_groups, diversity_of, label_groups
 
 
 def test_large_numbers_beside_negative_ones_are_not_taken_for_equal():
@@ -91,6 +93,15 @@ def test_pieces_of_arrays_count_the_same_groups(dtype: type, monkeypatch: pytest
     whole = count_groups(array, ["x0", "x1"])
     monkeypatch.setattr(verification, "_PIECE", 70)
     assert sorted(count_groups(array, ["x0", "x1"]).tolist()) == sorted(whole.tolist())
+
+
+def test_pieces_tell_numbers_of_many_digits_apart():
+    """Such numbers cannot be calculated with; whether they are equal can be told all the same."""
+    values = [decimal.Decimal(2**53) + decimal.Decimal(tenth) / 10 for tenth in (1, 2, 3, 3)]
+    counter = GroupCounter(["account"])
+    for piece in (values[:3], values[3:]):
+        counter.add(pa.table({"account": pa.array(piece)}))
+    assert sorted(counter.sizes().tolist()) == [1, 1, 2]
 
 
 def test_pieces_without_columns_are_one_group(monkeypatch: pytest.MonkeyPatch):

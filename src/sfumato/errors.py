@@ -184,7 +184,17 @@ class InputError(SfumatoError):
 
 
 class GuaranteeError(SfumatoError):
-    """The guaranteed protection does not hold, so nothing is released."""
+    """The guaranteed protection does not hold, so nothing is released.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> from sfumato.private import PrivacyGuarantee
+    >>> promise = PrivacyGuarantee(2.0, 0.0, "adding or removing one record", None, "noisy counts", ())
+    >>> sfumato.PrivacyLedger(epsilon=1.0).spend(promise, what="counts")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    sfumato.errors.GuaranteeError: this release would bring ... to epsilon 2, ...
+    """
 
 
 class MissingExtraError(ImportError):
@@ -192,7 +202,20 @@ class MissingExtraError(ImportError):
 
 
 class PrivacyWarning(_Worded, UserWarning):
-    """A choice that weakens protection, or a result that must not be mistaken for protection."""
+    """A choice that weakens protection, or a result that must not be mistaken for protection.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import sfumato
+    >>> X = np.arange(40).reshape(20, 2)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", sfumato.PrivacyWarning)
+    ...     sfumato.MondrianAnonymizer(k=5).fit(X).release(X)  # in the order of X
+    Traceback (most recent call last):
+    sfumato.errors.PrivacyWarning: ...
+    """
 
 
 class RealRecordsWarning(PrivacyWarning):

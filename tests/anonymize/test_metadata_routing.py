@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import sfumato
 from sfumato.criteria import TARGET
+from sfumato.private import PrivateLogisticRegression
 from sfumato.testing import group_sizes
 
 RANDOM = np.random.default_rng(0)
@@ -92,3 +93,59 @@ def test_a_transformer_names_its_columns_and_gives_the_frame_that_was_asked_for(
     tags = transformer.__sklearn_tags__()
     assert tags.transformer_tags is not None
     assert tags.estimator_type is None
+
+
+def test_a_ledger_reaches_a_private_anonymizer_and_its_unit_goes_along_as_a_column(tmp_path):
+    ledger = sfumato.PrivacyLedger(tmp_path / "ledger.json", epsilon=3.0, delta=1e-6)
+    table = X.assign(patient=np.arange(N) // 4)
+    anonymizer = sfumato.PrivateAnonymizer(
+        epsilon=2.0, bounds={"age": (18, 80), "hours": (5, 60)}, labels=["old", "young"], unit="patient"
+    )
+    earlier = make_column_transformer(
+        ("passthrough", ["age", "hours", "patient"]), verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    steps = make_pipeline(earlier, anonymizer.set_fit_request(ledger=True)).fit(table, Y, ledger=ledger)
+    assert steps[-1].privacy_.unit == "patient"
+    assert list(steps[-1].release().table.columns) == ["age", "hours"]
+    assert steps.get_feature_names_out().tolist() == ["age", "hours"]
+    with pytest.raises(sfumato.GuaranteeError, match="epsilon"):
+        steps.fit(table, Y, ledger=ledger)  # 2 of 3 are spent
+
+
+@pytest.mark.parametrize("learner", [sfumato.BucketClassifier, sfumato.ProportionClassifier])
+def test_sensitive_columns_go_along_to_learners_of_anatomies(learner):
+    table = X.assign(ill=RANDOM.choice(["flu", "cold", "none", "cough"], N))
+    if learner is sfumato.BucketClassifier:
+        own, wanted = learner(TREE, sensitive=["ill"], l=2, random_state=0), Y
+    else:
+        own, wanted = learner(TREE, l=2, random_state=0), table.pop("ill")
+    earlier = make_column_transformer(("passthrough", list(table)), verbose_feature_names_out=False).set_output(
+        transform="pandas"
+    )
+    steps = make_pipeline(earlier, own).fit(table, wanted)
+    assert set(steps.predict(table)) <= set(wanted)
+
+
+def test_weights_reach_a_learner_of_anatomies():
+    table = X.assign(ill=RANDOM.choice(["flu", "cold", "none", "cough"], N))
+    own = sfumato.BucketClassifier(TREE, sensitive=["ill"], l=2, random_state=0).set_fit_request(sample_weight=True)
+    scaler = StandardScaler().set_fit_request(sample_weight=False).set_output(transform="pandas")
+    earlier = make_column_transformer(
+        (scaler, ["age", "hours"]), ("passthrough", ["ill"]), verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    steps = make_pipeline(earlier, own)
+    weighted = (steps.fit(table, Y, sample_weight=WEIGHT).predict(table) == "old").mean()
+    assert weighted > (steps.fit(table, Y).predict(table) == "old").mean() + 0.1
+
+
+def test_the_unit_of_a_private_learner_goes_along_as_a_column():
+    table = X.assign(patient=np.arange(N) // 4)
+    earlier = make_column_transformer(
+        ("passthrough", ["age", "hours", "patient"]), verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    own = PrivateLogisticRegression(
+        2.0, delta=1e-6, bounds={"age": (18, 80), "hours": (5, 60)}, classes=["old", "young"], unit="patient"
+    )
+    steps = make_pipeline(earlier, own).fit(table, Y)
+    assert steps[-1].privacy_.unit == "patient"
+    assert set(steps.predict(table)) <= {"old", "young"}

@@ -12,6 +12,9 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from sfumato import (
     AnonymizedClassifier,
@@ -23,6 +26,7 @@ from sfumato import (
     PrivateAnonymizer,
 )
 from sfumato.anonymize import private_anonymizer
+from sfumato.models import TableEncoder
 from sfumato.private import linear, mechanisms, noise
 from sfumato.private.accounting import gaussian_delta, gaussian_mu
 from sfumato.private.encoding import PublicEncoding
@@ -296,3 +300,78 @@ def test_parameters_are_kept_and_bad_ones_explained():
         PrivateAnonymizer(**PUBLIC, rows="aim").fit(X, y)
     with pytest.raises(ParameterError, match="records_per_cell"):
         PrivateAnonymizer(**PUBLIC, records_per_cell=0).fit(X, y)
+
+
+# ---- scikit-learn's conventions --------------------------------------------------------------------------------------
+
+
+def with_persons(n, seed):
+    X, y = people(n, seed)
+    return X.assign(person=np.arange(n) // 2), y
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_recoded_records_come_as_the_frame_that_was_asked_for(kind):
+    X, y = people(3000, 0)
+    anonymizer = PrivateAnonymizer(epsilon=3.0, **PUBLIC).set_output(transform=kind).fit(X, y)
+    recoded = anonymizer.transform(X[:20])
+    assert type(recoded).__module__.startswith(kind)
+    assert list(recoded.columns) == anonymizer.get_feature_names_out().tolist() == list(X.columns)
+    assert isinstance(anonymizer.release().table, pd.DataFrame)  # a release is a frame as that of the records
+
+
+def test_the_columns_are_those_of_the_fit_and_the_unit_goes():
+    X, y = with_persons(3000, 0)
+    anonymizer = PrivateAnonymizer(epsilon=3.0, **PUBLIC, unit="person").fit(X, y)
+    assert anonymizer.n_features_in_ == 5
+    assert anonymizer.feature_names_in_.tolist() == list(X.columns)
+    assert anonymizer.get_feature_names_out().tolist() == ["age", "job", "pay", "zone"]
+    assert list(anonymizer.transform(X).columns) == list(anonymizer.release().table.columns)
+    with pytest.raises(ValueError, match="input_features is not equal"):
+        anonymizer.get_feature_names_out(["a", "b"])
+    with pytest.raises(ValueError, match="feature names should match"):
+        anonymizer.transform(X.assign(diagnosis="flu"))
+
+
+def test_labels_of_a_representative_are_named_as_they_are_released():
+    X, y = people(3000, 0)
+    anonymizer = PrivateAnonymizer(epsilon=3.0, **PUBLIC, representative="bounds").fit(X, y)
+    released = list(anonymizer.release().table.columns)
+    assert "age_low" in released
+    assert anonymizer.get_feature_names_out().tolist() == released == list(anonymizer.transform(X).columns)
+
+
+def test_an_array_keeps_its_places_without_the_unit():
+    X, y = with_persons(3000, 0)
+    numbers = X[["person", "age", "pay"]].to_numpy(float)
+    anonymizer = PrivateAnonymizer(
+        epsilon=3.0, bounds={"x1": (18, 90), "x2": (0.0, 50.0, 100.0)}, labels=["no", "yes"], unit="x0"
+    ).fit(numbers, y)
+    assert anonymizer.get_feature_names_out().tolist() == ["x1", "x2"]
+    assert anonymizer.transform(numbers[:9]).shape == (9, 2)
+    assert anonymizer.set_output(transform="pandas").transform(numbers[:9]).columns.tolist() == ["x1", "x2"]
+
+
+def test_a_model_is_not_trained_on_the_records_themselves_by_accident():
+    X, y = people(3000, 0)
+    anonymizer = PrivateAnonymizer(epsilon=3.0, **PUBLIC)
+    with pytest.raises(ParameterError, match=r"fit\(X, y\)\.release\(\)"):
+        anonymizer.fit_transform(X, y)
+    with pytest.raises(ParameterError, match="not private"):
+        make_pipeline(anonymizer, TableEncoder(), LogisticRegression()).fit(X, y)
+    assert not hasattr(anonymizer, "privacy_")  # and nothing was spent
+
+
+def test_a_pipeline_of_fitted_parts_predicts_from_cells(fitted):
+    X, y = people(3000, 1)
+    made = fitted.release()
+    model = make_pipeline(TableEncoder(), LogisticRegression(max_iter=500)).fit(made.table, made.target)
+    served = make_pipeline(FrozenEstimator(fitted), FrozenEstimator(model))
+    assert served.fit(X, y).score(X, y) > 0.8
+
+
+def test_it_says_what_it_takes():
+    tags = PrivateAnonymizer().__sklearn_tags__()
+    assert tags.input_tags.categorical and tags.input_tags.string and tags.input_tags.allow_nan
+    assert tags.target_tags.required
+    assert tags.transformer_tags is not None and tags.estimator_type is None

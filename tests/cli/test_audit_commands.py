@@ -443,3 +443,20 @@ def test_a_result_that_cannot_be_shown_is_no_error_inside(files: Path):
     assert ended.returncode == 3
     assert "the result could not be shown: No space left on device" in ended.stderr
     assert "Traceback" not in ended.stderr and "inside sfumato" not in ended.stderr
+
+
+def test_columns_that_the_original_lacks_are_named(files: Path, tmp_path: Path):
+    pd.read_csv(files / "decades.csv").assign(visits=1).to_csv(tmp_path / "more.csv", index=False)
+    result = call("audit", files / "people.csv", tmp_path / "more.csv")
+    assert result.exit_code == 0
+    assert "visits (not in the original)" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(("columns", "is_told"), [((), True), (("--quasi-identifiers", "age"), False)])
+def test_groups_of_unchanged_columns_are_not_taken_for_those_of_a_release(tmp_path: Path, columns, is_told: bool):
+    for place, by in enumerate((10, 20)):
+        table = pd.DataFrame({"age": np.arange(40) // by, "pay": np.arange(40)})
+        table.to_csv(tmp_path / f"{place}.csv", index=False)
+    result = call("compare", tmp_path / "0.csv", tmp_path / "1.csv", *columns)
+    assert result.exit_code == 0
+    assert ("groups were formed by all columns" in " ".join(result.output.split())) is is_told

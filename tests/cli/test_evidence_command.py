@@ -52,6 +52,29 @@ def test_without_a_name_the_pack_is_pack_zip_and_is_not_replaced(folder):
     assert run("evidence", "policy.toml", "--force").exit_code == 0
 
 
+def test_a_name_without_an_ending_gets_one_and_any_other_is_refused(folder):
+    made = run("evidence", "policy.toml", "-o", "pack")
+    assert made.exit_code == 0 and "Written: pack.zip" in made.output
+    assert (folder / "pack.zip").exists() and not (folder / "pack").exists()
+    found = run("evidence", "--verify", "pack", "released.csv")
+    assert found.exit_code == 0 and "belong together" in found.output
+    again = run("evidence", "policy.toml", "-o", "pack")
+    assert again.exit_code == 2 and "'pack.zip' exists already" in again.output
+    refused = run("evidence", "policy.toml", "-o", "pack.tar")
+    assert refused.exit_code == 2 and "ends in .zip" in " ".join(refused.output.split())
+    assert not (folder / "pack.tar").exists()
+    assert run("evidence", "policy.toml", "-o", "OTHER.ZIP").exit_code == 0
+
+
+def test_a_signature_is_named_after_the_pack_as_it_is_written(folder):
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("no ssh-keygen: OpenSSH is not installed")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "officer"], check=True)
+    made = run("evidence", "policy.toml", "-o", "pack", "--key", "officer")
+    assert made.exit_code == 0 and (folder / "pack.zip.sig").exists()
+    assert run("evidence", "--verify", "pack", "released.csv", "--key", "officer.pub").exit_code == 0
+
+
 def test_a_changed_file_makes_the_exit_code_1(folder):
     assert run("evidence", "policy.toml", "-o", "pack.zip").exit_code == 0
     (folder / "released.csv").write_text((folder / "released.csv").read_text() + "\n\n")

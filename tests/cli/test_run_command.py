@@ -650,3 +650,13 @@ def test_what_was_learned_is_told_beside_the_score(tmp_path: Path):
     assert f"gain over the baseline {gain:.1%}" in " ".join(result.stdout.split())
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"Of its gain over the majority-class baseline, {gain:.1%} is kept" in report
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.PARQUET"])
+@pytest.mark.parametrize("command", ["run", "evidence"])
+def test_a_table_in_place_of_a_policy_is_told_apart(tmp_path: Path, name: str, command: str):
+    (tmp_path / name).write_bytes(b"age,ill\n30,\xe4\n")
+    result = call(command, tmp_path / name)
+    assert result.exit_code == 2
+    assert "is a table: expected a policy" in " ".join(result.output.split())
+    assert "sfumato init" in " ".join(result.output.split())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.criteria import CRITERIA, AlphaKAnonymity, Criterion, KAnonymity, LDiversity
+from sfumato.criteria import CRITERIA, AlphaKAnonymity, Criterion, DeltaPresence, KAnonymity, LDiversity, TCloseness
 from sfumato.criteria.base import asks_records_alone, least_records, saved_fields
 from sfumato.measurement import measure
 from strategies import in_examples
@@ -27,6 +27,33 @@ def test_a_criterion_is_rebuilt_from_its_saved_fields(name):
     criterion = CRITERIA[name](**EXAMPLES[name])
     saved = saved_fields(criterion)
     assert CRITERIA[saved.pop("name")](**saved) == criterion
+
+
+def test_saved_fields_hold_neither_tables_nor_values_nor_what_was_computed_from_them():
+    presence = DeltaPresence(0.0, 0.5, population=[["Ann"], ["Bob"]])
+    assert saved_fields(presence) == {"name": "delta-presence", "delta_min": 0.0, "delta_max": 0.5}
+    ordered = TCloseness(0.2, "illness", distance="ordered", order=["flu", "HIV"])
+    nested = TCloseness(0.2, "illness", distance="hierarchical", hierarchy={"any": ["flu", "HIV"]})
+    for criterion in (ordered, nested):
+        saved = {"name": "t-closeness", "t": 0.2, "sensitive": "illness", "distance": criterion.distance}
+        assert saved_fields(criterion.for_values(["flu", "HIV"])) == saved | {"missing": "value"}
+
+
+def test_what_is_measured_says_how_it_is_read_and_what_it_needs():
+    measured = [own for kind in CRITERIA.values() for own in kind.facts.measured]
+    names = {
+        "is_least": ["distinct l-diversity", "entropy l-diversity"],
+        "is_count": ["distinct l-diversity"],
+        "needs_order": ["t-closeness, ordered distance"],
+        "needs_hierarchy": ["t-closeness, hierarchical distance"],
+    }
+    for field, wanted in names.items():
+        assert [own.name for own in measured if getattr(own, field)] == wanted
+
+
+def test_facts_are_shown_by_their_name_and_sentence():
+    shown = repr(LDiversity.facts)
+    assert shown == f"CriterionFacts(name={LDiversity.facts.name!r}, sentence={LDiversity.facts.sentence!r})"
 
 
 def test_a_criterion_that_no_family_lists_is_saved_with_its_sentence():

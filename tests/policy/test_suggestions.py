@@ -137,3 +137,73 @@ def test_what_is_dropped_needs_no_word_on_special_categories():
     table = pd.DataFrame({"patient": [f"P{i:05d}" for i in range(400)], "y": np.arange(400) % 2})
     [patient] = [suggestion for suggestion in suggest_roles(table, "y") if suggestion.name == "patient"]
     assert (patient.role, patient.special) == ("identifier", None)
+
+
+def subgroups(table: pd.DataFrame, tmp_path: Path) -> tuple[str, ...]:
+    text, _ = write_policy(table, file=Path("t.csv"), target="y")
+    (tmp_path / "policy.toml").write_text(text, encoding="utf-8")
+    return Policy.read(tmp_path / "policy.toml").get("columns", "subgroups")
+
+
+def test_subgroups_are_a_few_categories_or_amounts_in_classes(tmp_path: Path):
+    random = np.random.default_rng(3)
+    n = 1_000
+    table = pd.DataFrame(
+        {
+            "ethnicity": random.choice(["a", "b", "c", "d"], n),
+            "race": random.integers(1, 7, n),  # codes, but few
+            "disability": random.choice([0, 1], n),
+            "BMI": [f"{number:.1f}" for number in random.normal(26, 4, n)],  # numbers as text
+            "bmi": [f"{number:.1f}".replace(".", ",") for number in random.normal(26, 4, n)],
+            "diagnosis": [f"{letter}{number}" for letter, number in zip(
+                random.choice(list("ABCDEFGHI"), n), random.integers(10, 20, n), strict=True)],
+            "icd9": random.choice(np.arange(250, 300), n),  # codes, and many
+            "blood pressure": random.normal(120, 15, n).round(1),
+            "y": random.integers(0, 2, n),
+        }
+    )  # fmt: skip
+    assert subgroups(table, tmp_path) == ("ethnicity", "race", "disability", "blood pressure")
+
+
+@pytest.mark.parametrize(("n_values", "forms"), [(20, ("religion",)), (21, ())])
+def test_more_than_twenty_categories_are_no_subgroups(n_values: int, forms, tmp_path: Path):
+    table = pd.DataFrame({"religion": [f"r{i % n_values}" for i in range(840)], "y": np.arange(840) % 2})
+    assert subgroups(table, tmp_path) == forms
+
+
+@pytest.mark.parametrize("name", ["Name", "First name", "Surname", "Patient name", "NAME", "patient_name", "Vorname"])
+@pytest.mark.parametrize(("n", "n_names"), [(300, 50), (60, 12), (40, 5)])
+def test_names_of_people_are_identifiers_in_small_tables_too(name: str, n: int, n_names: int):
+    table = pd.DataFrame({name: [f"Meier {i % n_names}" for i in range(n)], "y": np.arange(n) % 2})
+    [found] = [one for one in suggest_roles(table, "y") if one.name == name]
+    assert found.role == "identifier"
+    assert "unit" in found.reason
+
+
+@pytest.mark.parametrize("name", ["product name", "name type", "Surname type", "ward name"])
+def test_kinds_of_names_and_names_of_things_are_no_identifiers(name: str):
+    table = pd.DataFrame({name: [f"kind {i % 8}" for i in range(300)], "y": np.arange(300) % 2})
+    [found] = [one for one in suggest_roles(table, "y") if one.name == name]
+    assert found.role == "quasi-identifier"
+
+
+def test_sex_is_a_subgroup_beside_special_categories(tmp_path: Path):
+    n = 400
+    table = pd.DataFrame({"Sex": ["M", "F", None, "M"] * 100, "race": ["a", "b"] * 200, "ward": ["x", "z"] * 200})
+    assert subgroups(table.assign(y=np.arange(n) % 2), tmp_path) == ("Sex", "race")
+
+
+@pytest.mark.parametrize("name", ["Remark", "comments", "Bemerkung", "doctor notes", "free_text"])
+def test_remarks_are_dropped_even_where_most_repeat(name: str):
+    usual = ["informed", "sober", "no complaints"]
+    remarks = [usual[i % 3] if i % 5 else f"wife present, call {i}" for i in range(1_000)]
+    [found] = [one for one in suggest_roles(pd.DataFrame({name: remarks, "y": np.arange(1_000) % 2}), "y")
+               if one.name == name]  # fmt: skip
+    assert found.role == "identifier"
+    assert "can name people" in found.reason and "wife" not in found.reason
+    assert "unit" not in found.reason  # which repeats, but is no person's
+
+
+def test_a_remark_of_few_kinds_is_not_dropped():
+    table = pd.DataFrame({"remark": [f"kind {i % 6}" for i in range(600)], "y": np.arange(600) % 2})
+    assert suggest_roles(table, "y")[0].role == "quasi-identifier"

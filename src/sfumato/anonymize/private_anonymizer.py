@@ -12,12 +12,12 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.fitted_partition import Partition
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
@@ -75,7 +75,7 @@ class _Drawn(NamedTuple):
         return self.records.take(self.groups.order[self.groups.offsets[group] + place])
 
 
-class PrivateAnonymizer(BaseEstimator):
+class PrivateAnonymizer(TransformerMixin, BaseEstimator):
     """Release a table with differential privacy, cells and counts, from its own records alone.
 
     Parameters
@@ -121,6 +121,9 @@ class PrivateAnonymizer(BaseEstimator):
         Noisy records of each cell and label.
     labels_ : ndarray
     n_groups_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray
+        Columns of X, if they have names.
 
     Notes
     -----
@@ -131,6 +134,11 @@ class PrivateAnonymizer(BaseEstimator):
     *Not guaranteed.* k-anonymity: a cell may have one record, or one that nobody has. Utility that the owner measures
     with the raw records is not private. Neither is a choice of settings by trying them on the same records: enter every
     fit in a `PrivacyLedger`.
+
+    *In pipelines.* It is a last step, and ``pipeline[-1].release()`` returns the release. With metadata routing,
+    ``set_fit_request(ledger=True)`` lets a ledger through. Before a model it would hand on the records themselves, so
+    `fit_transform` raises an error. Train the model on the release, and put both into a pipeline afterwards, each in a
+    ``FrozenEstimator``.
 
     Examples
     --------
@@ -194,6 +202,7 @@ class PrivateAnonymizer(BaseEstimator):
         budget = self._budget()
         X = as_table_like(X)
         table = read_table(X)
+        validate_data(self, X, skip_check_array=True)
         unit = None if self.unit is None else table.resolve(self.unit, "unit")[0]
         names = [name for name in table.names if name != unit]
         encoding = PublicEncoding(names, self.bounds, self.categories, self.n_intervals)
@@ -212,7 +221,8 @@ class PrivateAnonymizer(BaseEstimator):
         cell = cell if rows is None else cell[rows]
         counts = np.bincount(cell, minlength=self.n_groups_ * len(labels))
         self.counts_ = noisy_counts(counts, budget.counts).reshape(self.n_groups_, len(labels))
-        self.partition_ = with_counts(self.partition_, regions, self.counts_, labels)
+        counted = with_counts(self.partition_, regions, self.counts_, labels)
+        self.partition_ = counted if unit is None else replace(counted, dropped=(*counted.dropped, unit))
         self.labels_, self.privacy_ = labels, promise
         self._kind = kind_of_frame(X, table)
         return self
@@ -243,13 +253,43 @@ class PrivateAnonymizer(BaseEstimator):
         target = self.labels_[cell % len(self.labels_)]
         return Release(released, 0, 0, measures, target=target, privacy=self.privacy_, partition=self.partition_)
 
-    def transform(self, X: Any) -> Any:
-        """Rewrite records as those of the release: each gets the values of its cell.
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> NoReturn:
+        """Raise ParameterError: rewritten records have exact counts and labels, so they are not private.
 
-        For records at prediction time; what is returned is not private.
+        A model that was trained on them, such as the next step of a pipeline, would not be private, either.
+        """
+        raise ParameterError(
+            "fit_transform would return the rewritten records themselves, and a model that learns from them is not "
+            "private: expected fit(X, y).release(). Train on the table and the target of the release; in a pipeline, "
+            "let the anonymizer be the last step."
+        )
+
+    def transform(self, X: Any) -> Any:
+        """Rewrite records as those of the release: each gets the values of its cell, and the unit is dropped.
+
+        For records at prediction time, with the columns of the fit; what is returned is not private.
         """
         check_is_fitted(self, "counts_")
+        X = as_table_like(X)
+        read_table(X)  # explains what is not a table before scikit-learn looks at it
+        validate_data(self, X, reset=False, skip_check_array=True)
         return self.partition_.transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the columns of `transform` and of the release."""
+        check_is_fitted(self, "counts_")
+        names = getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)])
+        if input_features is not None and list(input_features) != list(names):
+            raise ValueError("input_features is not equal to feature_names_in_")
+        return np.array(self.partition_.output_names(names), dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
 
     # -- the steps -------------------------------------------------------------------------------------------
 
@@ -298,8 +338,13 @@ class PrivateAnonymizer(BaseEstimator):
         rows: NDArray[np.int64] | None,
         epsilon: float,
     ) -> PrivateLogisticRegression:
+        # Columns of an array are named by their places, which are others without the unit.
+        own = names if table.has_named_columns else [f"x{place}" for place in range(len(names))]
+        named_anew = dict(zip(names, own, strict=True))
         guide = PrivateLogisticRegression(
-            epsilon, delta=self.delta, bounds=self.bounds, categories=self.categories,
+            epsilon, delta=self.delta,
+            bounds={named_anew[name]: ends for name, ends in (self.bounds or {}).items()},
+            categories={named_anew[name]: values for name, values in (self.categories or {}).items()},
             classes=list(range(len(labels))), n_intervals=self.n_intervals,
         )  # fmt: skip
         X = select(X, names, [table.position_of(name) for name in names])
@@ -339,7 +384,8 @@ class PrivateAnonymizer(BaseEstimator):
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings would be about drawn records
-            said, floor = self.guide_.predict_proba(drawn), min(engine.k, _FLOOR)
+            seen = drawn.rename_columns([column.name for column in self.guide_.encoding_.columns])
+            said, floor = self.guide_.predict_proba(seen), min(engine.k, _FLOOR)
             fitted = engine._fit_for_regions(drawn, said, None, floor)
             # The guide says how values go with labels inside a cell; how many records a cell has, the counts will.
             label = labels[drawn_classes(said, np.random.default_rng())]

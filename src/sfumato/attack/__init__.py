@@ -3,6 +3,16 @@
 
 Attacks load on first use, so that one does not load the dependencies of the others. An attack that audits run is one
 module and one line in the family below; one for Python alone is a line in the table of names.
+
+Examples
+--------
+>>> import pyarrow as pa
+>>> from sfumato.attack import infer_from_release
+>>> people = pa.table({"age": [20, 21, 30, 31], "disease": ["flu", "flu", "cold", "cold"]})
+>>> released = people.set_column(0, "age", pa.array(["20-21", "20-21", "30-31", "30-31"]))
+>>> found = infer_from_release(people, released, ["age"], "disease")  # k = 2 hides no disease here
+>>> found.rate, found.baseline
+(1.0, 0.5)
 """
 
 from typing import TYPE_CHECKING

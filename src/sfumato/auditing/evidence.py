@@ -53,6 +53,19 @@ class EvidencePack:
         The detached signature beside it.
     manifest : dict
         What the pack is about, and the SHA-256 of each file in it.
+
+    Examples
+    --------
+    >>> import os, tempfile, pandas as pd, sfumato
+    >>> folder = tempfile.mkdtemp()
+    >>> names = {"release": "released.csv", "audit": "audit.json", "report": "report.html"}
+    >>> policy = sfumato.Policy.of(
+    ...     data={role: os.path.join(folder, name) for role, name in names.items()},
+    ...     method={"name": "mondrian", "k": 5})
+    >>> done = sfumato.run(policy, table=pd.DataFrame({"age": range(20, 80)}))
+    >>> made = sfumato.evidence(done, os.path.join(folder, "pack.zip"))
+    >>> made.path.name, made.signature, sorted(made.manifest["about"])
+    ('pack.zip', None, ['original', 'release'])
     """
 
     path: Path
@@ -77,7 +90,7 @@ def evidence(
     run : PolicyRun, Policy, str or Path
         A run, or a policy that was run: its files are read from where it wrote them.
     output : str or Path
-        The pack, a ZIP file.
+        The pack, a ZIP file; ``.zip`` is added to a name without an ending.
     questionnaires : sequence of {"edpb", "iso27559", "ema", "hipaa", "ehds", "nist"}
         Questions to fill in with what was measured.
     key : str or Path, optional
@@ -119,12 +132,12 @@ def evidence(
     >>> sfumato.verify_evidence(pack.path, policy.file("release")).belongs_together
     True
     """
-    from sfumato.auditing.verify_evidence import MANIFEST, SIGNATURE_SUFFIX
+    from sfumato.auditing.verify_evidence import MANIFEST, SIGNATURE_SUFFIX, as_written
     from sfumato.files.packs import pack, sha256, sign
     from sfumato.files.publishing import check_output, unfinished
     from sfumato.report.questionnaires import check_names
 
-    reporter, output = reporter or QuietReporter(), Path(output)
+    reporter, output = reporter or QuietReporter(), as_written(Path(output))
     wanted, made_on = check_names(questionnaires), _day(date)
     policy, audit = _policy_and_audit(run)
     signature = None if key is None else output.with_name(output.name + SIGNATURE_SUFFIX)
@@ -132,6 +145,11 @@ def evidence(
     known = [policy.path, *(policy.file(name) for name in ("file", "audit", *_CHECKED))]
     for path in paths:
         check_output(path, force=force, inputs=[own for own in known if own is not None])
+    if output.suffix.lower() != ".zip":
+        raise ParameterError(
+            f"{named('output', str(output))}: expected a name that ends in .zip, since a pack is a ZIP file, or one "
+            "without an ending."
+        )
     with reporter.step("checking that the files of the run belong together"):
         notes = _check_files(policy, audit)
         _check_counts(policy, audit)

@@ -96,6 +96,9 @@ def pair_tables(
         reasons["released unchanged", why] = others
     if dropped := [name for name in before.column_names if not parts[name]]:
         reasons["dropped", "not in the release"] = dropped
+    known = {part for found in parts.values() for part in found}
+    if added := [name for name in after.column_names if name not in known]:
+        reasons["added", "not in the original"] = added
     exact = [*others, *secrets, *named["target"]]
     return Pair(
         quasi_identifiers=names,

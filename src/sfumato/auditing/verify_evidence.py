@@ -57,6 +57,22 @@ class VerifiedEvidence:
         Of the release, counted again.
     date : str
         Of the pack.
+
+    Examples
+    --------
+    >>> import os, tempfile, pandas as pd, sfumato
+    >>> folder = tempfile.mkdtemp()
+    >>> names = {"release": "released.csv", "audit": "audit.json", "report": "report.html"}
+    >>> policy = sfumato.Policy.of(
+    ...     data={role: os.path.join(folder, name) for role, name in names.items()},
+    ...     method={"name": "mondrian", "k": 5})
+    >>> done = sfumato.run(policy, table=pd.DataFrame({"age": range(20, 80)}))
+    >>> pack = sfumato.evidence(done, os.path.join(folder, "pack.zip"))
+    >>> found = sfumato.verify_evidence(pack.path, policy.file("release"))
+    >>> [check.name for check in found.checks if check.holds]
+    ['pack', 'audit', 'policy', 'release', 'groups', 'k']
+    >>> found.n_records, found.smallest_group >= 5
+    (60, True)
     """
 
     checks: tuple[EvidenceCheck, ...]
@@ -91,7 +107,7 @@ def verify_evidence(
     Parameters
     ----------
     pack : str or Path
-        What `evidence` wrote.
+        What `evidence` wrote; ``.zip`` may be left out.
     release : str or Path
         The release that came with it.
     others : sequence of str or Path, optional
@@ -112,8 +128,26 @@ def verify_evidence(
     -----
     Hashes show that files belong together. They do not show who made them: anyone who can write a pack can write
     another one. Only a signature does.
+
+    Examples
+    --------
+    >>> import os, tempfile, pandas as pd, sfumato
+    >>> folder = tempfile.mkdtemp()
+    >>> names = {"release": "released.csv", "audit": "audit.json", "report": "report.html"}
+    >>> policy = sfumato.Policy.of(
+    ...     data={role: os.path.join(folder, name) for role, name in names.items()},
+    ...     method={"name": "mondrian", "k": 5})
+    >>> done = sfumato.run(policy, table=pd.DataFrame({"age": range(20, 80)}))
+    >>> pack = sfumato.evidence(done, os.path.join(folder, "pack.zip"))
+    >>> sfumato.verify_evidence(pack.path, policy.file("release")).belongs_together
+    True
+    >>> with open(policy.file("release"), "a") as file:  # one more record, after the pack was made
+    ...     _ = file.write("44\\n")
+    >>> found = sfumato.verify_evidence(pack.path, policy.file("release"))
+    >>> [check.sentence for check in found.checks if check.name == "release"]
+    ["'released.csv' is not the release that the pack is about, or was changed"]
     """
-    pack, release = Path(pack), Path(release)
+    pack, release = as_written(Path(pack)), Path(release)
     content = _content_of(pack)
     entries = unpack(content, pack.name)
     manifest = _manifest_of(entries, pack.name)
@@ -144,6 +178,11 @@ def count_release(path: Path, columns: Sequence[str]) -> NDArray[np.int64]:
             f"{path.name!r} has no column {absent[0]!r}: expected the release, with the columns that form its groups."
         )
     return count_groups(table, list(columns))
+
+
+def as_written(pack: Path) -> Path:
+    """Return the file of a pack: a name without an ending gets ``.zip``, unless there is something of that name."""
+    return pack if pack.suffix or not pack.name or pack.exists() else pack.with_name(f"{pack.name}.zip")
 
 
 def _content_of(pack: Path) -> bytes:

@@ -76,6 +76,11 @@ def compare(
         sensitive=sensitive,
         key=key,
     )
+    if not quasi_identifiers and min(found.smallest_first, found.smallest_second) < 2:
+        console.note(
+            "groups were formed by all columns without another role, and unchanged ones count, too: name the rewritten "
+            "ones in --quasi-identifiers."
+        )
     holds = min_k is None or found.smallest_together >= min_k
     if console.as_json:
         console.result({**found.to_dict(), "holds": holds})

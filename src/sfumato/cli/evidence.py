@@ -43,7 +43,11 @@ def evidence(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The pack, a ZIP file.", rich_help_panel=options.OUTPUT, show_default="pack.zip"
+            "--output",
+            "-o",
+            help="The pack, a ZIP file; a name without an ending gets .zip.",
+            rich_help_panel=options.OUTPUT,
+            show_default="pack.zip",
         ),
     ] = None,
     questionnaires: Annotated[

@@ -37,7 +37,7 @@ HELP = options.help_text(
 
 
 def _numbers(help: str) -> Any:
-    return typer.Option(help=help, metavar="A,B,...", rich_help_panel=_PROTECTIONS, show_default="none")
+    return typer.Option(help=help, metavar="NUMBER,...", rich_help_panel=_PROTECTIONS, show_default="none")
 
 
 @options.command

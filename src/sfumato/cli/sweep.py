@@ -42,7 +42,7 @@ HELP = options.help_text(
 def sweep(
     policy: Annotated[Path, typer.Argument(help="A policy file.", show_default=False)],
     k: Annotated[
-        str | None, typer.Option("--k", "-k", help="Values of k.", metavar="A,B,...", show_default=_DEFAULT_K)
+        str | None, typer.Option("--k", "-k", help="Values of k.", metavar="NUMBER,...", show_default=_DEFAULT_K)
     ] = None,
     methods: Annotated[
         list[str] | None,
@@ -55,7 +55,7 @@ def sweep(
         str | None,
         typer.Option(
             help="Weights of privacy, from 0 to 1.",
-            metavar="A,B,...",
+            metavar="NUMBER,...",
             rich_help_panel=_MINIMIZING,
             show_default="0.5 with --leaves",
         ),
@@ -64,7 +64,7 @@ def sweep(
         str | None,
         typer.Option(
             help="Maximum leaves of the tree.",
-            metavar="A,B,...",
+            metavar="NUMBER,...",
             rich_help_panel=_MINIMIZING,
             show_default="20 with --alpha",
         ),

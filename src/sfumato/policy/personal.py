@@ -67,6 +67,11 @@ def find_personal(table: Table, names: Sequence[str]) -> dict[str, str]:
     return codes or dict.fromkeys(names, "nothing says which columns are personal, so all are")
 
 
+def is_sex(name: str) -> bool:
+    """Return True if a name is that of sex or gender."""
+    return any(has_word(name, word) for word in _TRAITS["sex or gender"])
+
+
 def _trait(column: Column) -> str | None:
     special = special_category(column.name, () if column.categories is None else column.categories)
     if special is not None:

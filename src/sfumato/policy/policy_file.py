@@ -15,6 +15,8 @@ from typing import Any
 from sfumato.errors import InputError, ParameterError
 from sfumato.policy.settings import VERSION
 
+_TABLES = (".csv", ".tsv", ".gz", ".parquet")  # endings of files that are no policies
+
 
 @dataclass(frozen=True)
 class Places:
@@ -122,6 +124,11 @@ def toml(value: Any) -> str:
 
 def _text_of(path: Path) -> str:
     """Read a policy file as text, without a byte order mark."""
+    if path.suffix.lower() in _TABLES and path.is_file():
+        raise InputError(
+            f"{path.name!r} is a table: expected a policy, a TOML file. 'sfumato init' writes a first one for a table; "
+            "'sfumato init --help' says how."
+        )
     try:
         text = path.read_text(encoding="utf-8-sig")
         why = "" if text.strip() else "is empty"

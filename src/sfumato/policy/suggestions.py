@@ -18,6 +18,7 @@ from sfumato.errors import ParameterError
 from sfumato.files.table_file import Location
 from sfumato.frames import Table, read_table
 from sfumato.measurement import measure
+from sfumato.policy.personal import is_sex
 from sfumato.policy.policy_file import toml
 from sfumato.policy.settings import MAX_UNIQUE_TARGET, SECTIONS, TITLES, VERSION, Setting
 from sfumato.policy.special_categories import special_category
@@ -29,6 +30,7 @@ Role = Literal["target", "identifier", "quasi-identifier", "sensitive", "other"]
 _DEFAULT_K = 10
 _RECORDS_PER_K = 20
 
+_MOST_CLASSES = 20  # categories that people are compared by
 _LOOKED_AT = 1_000  # texts of a column
 _FEWEST_TEXTS = 20
 _AMOUNTS_AS_TEXT = {
@@ -60,6 +62,8 @@ class Suggestion:
         Whether name and values agree that they are: the policy then names the column under ``categorical``.
     alone, paired : float
         Share of the records that it makes unique by itself, and with the one other column that helps most.
+    forms_subgroups : bool
+        Whether people should be compared by it: sex and what may be special, in few categories or classes of amounts.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Suggestion:
     is_surely_code: bool = False
     alone: float = 0.0
     paired: float = 0.0
+    forms_subgroups: bool = False
 
 
 def suggest_roles(frame: Any, target: str | None = None) -> list[Suggestion]:
@@ -158,7 +163,11 @@ def _suggest(found: Judgement, column: Column, shares: tuple[float, float], spec
         reason = f"together with one other column it singles out {_told(paired, n, 1)}"
     else:
         reason = f"{n_values:,} values, which add to the other columns"
-    return Suggestion(column.name, "quasi-identifier", reason, special, found.code, found.is_surely_code, alone, paired)
+    has_classes = found.is_amount or found.counts.n_distinct <= _MOST_CLASSES
+    return Suggestion(
+        column.name, "quasi-identifier", reason, special, found.code, found.is_surely_code, alone, paired,
+        has_classes and (special is not None or is_sex(column.name)),
+    )  # fmt: skip
 
 
 def _look_of(column: Column) -> str | None:
@@ -223,7 +232,7 @@ def write_policy(
             "quasi_identifiers": quasi_identifiers,
             "sensitive": list(sensitive),
             "categorical": [s.name for s in roles if s.is_surely_code],
-            "subgroups": [s.name for s in roles if s.special is not None and s.name in quasi_identifiers],
+            "subgroups": [s.name for s in roles if s.role == "quasi-identifier" and s.forms_subgroups],
         },
         "method": {"name": "model-guided", "k": k, "representative": "phantom", "suppression_limit": 0.0, "seed": 0},
         "model": {"name": SECTIONS["model"]["name"].default, "test_fraction": 0.2},

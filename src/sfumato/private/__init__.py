@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learners with differential privacy. Names load on first use; noise and most learners need the extra ``dp``."""
+"""Learners with differential privacy. Names load on first use; noise and most learners need the extra ``dp``.
+
+Examples
+--------
+>>> import numpy as np
+>>> from sfumato.private import PrivateLogisticRegression
+>>> X = np.arange(4000).reshape(-1, 1) % 80
+>>> model = PrivateLogisticRegression(epsilon=2.0, delta=1e-6, bounds={"x0": (0, 80)}, classes=[False, True])
+>>> model.fit(X, X[:, 0] >= 40).score(X, X[:, 0] >= 40) > 0.8
+True
+"""
 
 from typing import TYPE_CHECKING
 

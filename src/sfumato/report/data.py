@@ -378,6 +378,17 @@ class Audit:
         Earlier releases of the same people that this one was compared with.
     grouped_by : tuple of str
         Columns of the release that form its groups, by their released names.
+
+    Examples
+    --------
+    >>> import pandas as pd, sfumato
+    >>> people = pd.DataFrame({"age": [30, 31, 32, 33] * 5, "ill": ["no", "yes"] * 10})
+    >>> found = sfumato.audit(people, people.assign(age=31), sensitive=["ill"])
+    >>> found.sizes.smallest, [change.name for change in found.columns]
+    (20, ['age', 'ill'])
+    >>> again = sfumato.Audit.from_dict(found.to_dict())
+    >>> again.to_json() == found.to_json(), again.to_html().startswith("<!DOCTYPE html>")
+    (True, True)
     """
 
     name: str

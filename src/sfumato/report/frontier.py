@@ -41,6 +41,19 @@ class Frontier:
         False if it was stopped before the last protection.
     notes : tuple of str
         What was left out, and why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sfumato
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> model = DecisionTreeClassifier(random_state=0)
+    >>> found = sfumato.frontier(X, X[:, 0] > 0, model, {"k": [20]}, attacks="none", n_splits=2)
+    >>> found["no protection"].utility.value > 0.95, found.change("k = 20, model").value <= 0
+    (True, True)
+    >>> found.to_frame()[["protection", "family"]].values.tolist()
+    [['no protection', 'none'], ['k = 20, model', 'k']]
     """
 
     rows: tuple[FrontierRow, ...]

@@ -39,6 +39,7 @@ _FORMS: dict[str, re.Pattern[str]] = {
 }
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?|\d{4}-?\d{2}")
 _POSTAL = re.compile(r"[A-Za-z0-9* -]{2,10}")
+_NAMED_AS_PEOPLE = "its name says that it holds names, addresses or numbers of people"
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ class Judgement:
 
     @property
     def repeats(self) -> bool:
-        """True if many values occur several times, as persons do who have several records."""
-        return self.counts.n_distinct < 0.9 * self.counts.n_present
+        """True if many values occur several times, as persons do who have several records, and remarks without them."""
+        return self.counts.n_distinct < 0.9 * self.counts.n_present and not words.is_remark(self.name)
 
 
 def count_values(column: Column) -> Frequencies:
@@ -189,6 +190,8 @@ def _sample(table: Table, names: Collection[str]) -> Table:
 
 def _why_text_names(column: Column, counts: Frequencies) -> str | None:
     name = column.name
+    if words.is_persons_name(name):  # however few: small tables and visits of few people have few names
+        return _NAMED_AS_PEOPLE
     if not counts.is_varied:
         return None
     assert column.categories is not None
@@ -197,8 +200,10 @@ def _why_text_names(column: Column, counts: Frequencies) -> str | None:
     for form, pattern in _FORMS.items():
         if _have_form(texts, pattern):
             return f"its values have the form of {form}"
-    if words.is_direct_identifier(name) or words.is_persons_name(name) or words.is_address(name):
-        return "its name says that it holds names, addresses or numbers of people"
+    if words.is_direct_identifier(name) or words.is_address(name):
+        return _NAMED_AS_PEOPLE
+    if words.is_remark(name) and counts.n_present >= SMALLEST_TABLE_JUDGED:
+        return "its name says that it holds remarks, and free text can name people"
     each = counts.n_present / counts.n_distinct
     if words.is_person_key(name):
         return f"its name is that of a number of people or households, with {each:.1f} records per value"

@@ -32,6 +32,11 @@ NAMES = _words(
 )
 #: Addresses, where the values are text.
 ADDRESSES = _words("address addr street streetaddress homeaddress postaladdress strasse streetname addressline adresse")
+#: Free text about people, where the values are text.
+REMARKS = _words(
+    "remark remarks comment comments note notes freetext narrative bemerkung bemerkungen kommentar anmerkung "
+    "kommentare anmerkungen notiz notizen freitext remarque remarques commentaire commentaires observaciones"
+)
 #: Numbers of people and households by themselves, and of records.
 PERSON_KEYS = _words("pid uid uuid guid serialno serialnumber mrn hhid idhh persnr personnummer idno idnr")
 RECORD_KEYS = _words("id ids oid rowid recordid key pk serial lfdnr recno recnum seqno hadmid icustayid")
@@ -91,6 +96,7 @@ SURVEY_CODES = _words(
 )
 _COUNT_FIRST = _words("num number n no nb count total sum avg mean min max")
 _CODE_LAST = _words("code codes cd recode type class category cat")
+_KIND_LAST = _CODE_LAST | _words("types kind kinds length count")
 
 
 def words_of(name: str) -> list[str]:
@@ -120,14 +126,16 @@ def is_direct_identifier(name: str) -> bool:
 
 
 def is_persons_name(name: str) -> bool:
-    """Return True if a name is that of people's names; ``product_name`` is not.
+    """Return True if a name is that of people's names; ``product_name`` and ``surname_type`` are not.
 
     Examples
     --------
-    >>> [is_persons_name(name) for name in ("name", "last_name", "CustomerName", "product_name")]
-    [True, True, True, False]
+    >>> [is_persons_name(name) for name in ("name", "last_name", "CustomerName", "product_name", "surname_type")]
+    [True, True, True, False, False]
     """
     words = words_of(name)
+    if words and words[-1] in _KIND_LAST:
+        return False
     joined = "".join(words)
     own = [word for word in words if word in NAMES and word not in ("name", "names")]
     pairs = {"".join(pair) for pair in pairwise(words)}
@@ -138,6 +146,11 @@ def is_address(name: str) -> bool:
     """Return True if a name is that of street addresses; ``addr_state`` is not."""
     words = words_of(name)
     return _matches(words, ADDRESSES) and not _matches(words, PLACES) and "type" not in words
+
+
+def is_remark(name: str) -> bool:
+    """Return True if a name is that of free text, such as remarks."""
+    return _matches(words_of(name), REMARKS)
 
 
 def is_person_key(name: str) -> bool:

@@ -3,6 +3,13 @@
 
 Call `check_anonymizer`, or pass `ANONYMIZER_CHECKS` to ``pytest.mark.parametrize`` to run them one by one. Groups are
 counted in plain Python, independently of the engine.
+
+Examples
+--------
+>>> import pandas as pd
+>>> from sfumato.testing import smallest_group
+>>> smallest_group(pd.DataFrame({"age": [31, 31, 45, 45, 45]}))
+2
 """
 
 from sfumato.testing.checks import (
