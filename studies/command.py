@@ -109,7 +109,7 @@ def study(
     with exit_codes(console, debug=debug):
         n_processes = _checked(processes, names, every=every, quick=quick, paper_scale=paper_scale)
         for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ.setdefault(variable, "1")  # for this process, too; read when numpy is imported
+            os.environ.setdefault(variable, "1")  # for what this process imports later; the runner limits the rest
         catalogue = importlib.import_module("studies.catalogue")
         if pages:
             _write_pages(console, Path(__file__).parents[1])

@@ -247,8 +247,9 @@ def run_all(
                 report(Progress(cell, n_done, len(keys), per_cell * (len(keys) - n_done)))
 
     if processes == 1:
-        for group in here:
-            _until_it_fails(run_group(experiment, group, paper_scale), finish, outcome, len(group))
+        with _one_thread():
+            for group in here:
+                _until_it_fails(run_group(experiment, group, paper_scale), finish, outcome, len(group))
         here = []
     tasks = [(sys.executable, group) for group in here] + elsewhere
     if tasks:
@@ -283,6 +284,13 @@ def environment() -> str:
         f"{platform.machine()}, {os.cpu_count()} cores, one thread, Python {platform.python_version()}, "
         f"numpy {numpy.__version__}, scikit-learn {sklearn.__version__}"
     )
+
+
+def _one_thread() -> Any:
+    """Limit what is imported already: it has read `ONE_THREAD` before anybody asked for it."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
 
 
 # -- interpreters and processes ------------------------------------------------------------------------------

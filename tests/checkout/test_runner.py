@@ -132,6 +132,18 @@ def test_a_cell_says_how_long_it_took_and_where(tmp_path):
     assert cell["points"] == [1, 2]  # as it is read back
 
 
+def test_a_cell_in_this_process_has_one_thread_though_numpy_is_imported_already():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def count_threads(keys, paper_scale):
+        yield from ({"n_threads": max(own["num_threads"] for own in threadpool_info())} for _ in keys)
+
+    [key] = keys = ({"side": "heads", "seed": 0},)
+    with threadpool_limits(2):  # as a library that was imported before anybody asked for one
+        outcome = run_all(Experiment("threads", tuple(key), keys, count_threads), keys, processes=1)
+    assert [cell["n_threads"] for cell in outcome.cells] == [1]
+
+
 def test_cells_at_the_papers_scale_lie_apart(tmp_path):
     experiment = coins(toss, paper_scale_keys=({"side": 2, "seed": 9},))
     assert experiment.all_keys(True) == experiment.paper_scale_keys
