@@ -85,6 +85,30 @@ def test_of_two_cells_with_one_key_the_later_counts(tmp_path):
     assert read_cells(path, ("side",)) == {(2,): {"side": 2, "heads": 0.6}}
 
 
+def test_a_cell_that_was_being_written_when_a_run_was_killed_is_run_again(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    append_cell(path, {"side": 2, "heads": 0.5})
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"side": 6, "hea')
+    assert read_cells(path, ("side",)) == {(2,): {"side": 2, "heads": 0.5}}
+    append_cell(path, {"side": 6, "heads": 0.25})
+    assert [cell["heads"] for cell in read_cells(path, ("side",)).values()] == [0.5, 0.25]
+
+
+def test_kept_cells_outlive_a_run_that_is_killed_while_it_puts_them_in_order(tmp_path, monkeypatch):
+    path = tmp_path / "cells.jsonl"
+    write_cells(path, [{"side": 2}, {"side": 6}])
+
+    def half(self, text, **_):
+        self.write_bytes(text[: len(text) // 2].encode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(KeyboardInterrupt):
+        write_cells(path, [{"side": 6}, {"side": 2}])
+    assert list(read_cells(path, ("side",))) == [(2,), (6,)]
+
+
 def test_cells_are_chosen_by_values_lists_and_patterns():
     key = {"table": "adult-12", "k": 10}
     assert matches(key, {})
