@@ -35,7 +35,7 @@ def test_without_a_name_the_studies_are_listed():
 
 def test_the_list_speaks_json():
     rows = {row["name"]: row for row in json.loads(call("--json").stdout)["studies"]}
-    assert rows["goldsteen-figure-2"]["n_cells"] == rows["goldsteen-figure-2"]["n_cells_needed"] == 252
+    assert rows["goldsteen-figure-2"]["n_cells"] == rows["goldsteen-figure-2"]["n_cells_needed"] == 648
     assert rows["goldsteen-figure-2"]["minutes"] > 1
 
 
