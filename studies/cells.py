@@ -27,21 +27,35 @@ def read_cells(path: Path, by: Sequence[str]) -> dict[Identity, Cell]:
     """Return the cells of a file by their identity; of several with the same the last one, which was run last."""
     if not path.exists():
         return {}
-    cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    cells = [json.loads(line) for line in _whole(path.read_text(encoding="utf-8")).splitlines()]
     return {identity(cell, by): cell for cell in cells}
 
 
 def append_cell(path: Path, cell: Cell) -> None:
-    """Keep one finished cell, so that a run which stops goes on where it was."""
+    """Keep one finished cell, so that a run which stops goes on where it was; half a cell before it is dropped."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    kept = path.read_text(encoding="utf-8") if path.exists() else ""
+    if kept != _whole(kept):
+        _replace(path, _whole(kept))
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(cell) + "\n")
 
 
 def write_cells(path: Path, cells: Iterable[Cell]) -> None:
-    """Write a file again, in the order given."""
+    """Write a file again, in the order given; whoever is stopped at it leaves the file as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{json.dumps(cell)}\n" for cell in cells), encoding="utf-8")
+    _replace(path, "".join(f"{json.dumps(cell)}\n" for cell in cells))
+
+
+def _whole(text: str) -> str:
+    """Return the lines that were written to their end: the last one may be half a cell of a run that was killed."""
+    return text[: text.rfind("\n") + 1]
+
+
+def _replace(path: Path, text: str) -> None:
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
 
 
 def matches(key: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:

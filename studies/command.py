@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
@@ -109,7 +110,7 @@ def study(
     with exit_codes(console, debug=debug):
         n_processes = _checked(processes, names, every=every, quick=quick, paper_scale=paper_scale)
         for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ.setdefault(variable, "1")  # for this process, too; read when numpy is imported
+            os.environ.setdefault(variable, "1")  # for what this process imports later; the runner limits the rest
         catalogue = importlib.import_module("studies.catalogue")
         if pages:
             _write_pages(console, Path(__file__).parents[1])
@@ -120,11 +121,12 @@ def study(
         chosen = _chosen(catalogue.all_studies(), names, every=every)
         desk = Desk(console, cells, n_processes, paper_scale=paper_scale)
         documents = []
-        if not quick and not kept_only:
-            for own in chosen:  # all of them before any is shown: claims look at the cells of several studies
-                desk.run(own)
-        for own in chosen:
-            documents.append(desk.run_quick(own) if quick else desk.show(own, output))
+        with desk.keeping():
+            if not quick and not kept_only:
+                for own in catalogue.as_they_run(chosen):  # all of them before any is shown: claims look at several
+                    desk.run(own)
+            for own in chosen:
+                documents.append(desk.run_quick(own) if quick else desk.show(own, output))
         if as_json:
             console.result({"studies": documents})
 
@@ -147,6 +149,19 @@ class Desk:
         self.processes, self.paper_scale = processes, paper_scale
         self._runner = importlib.import_module("studies.runner")
         self._reports = importlib.import_module("studies.reports")
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Let experiments that build on another's cells find those of this run, in all its processes."""
+        before = os.environ.get(self._runner.CELLS)
+        if self.folder is not None:
+            os.environ[self._runner.CELLS] = str(self.folder)
+        try:
+            yield
+        finally:
+            if self.folder is not None:
+                os.environ.pop(self._runner.CELLS)
+                os.environ.update({} if before is None else {self._runner.CELLS: before})
 
     def run(self, study: Any) -> None:
         """Run what is missing of a study, telling how far it is."""

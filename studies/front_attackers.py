@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from sfumato.attack.reconstruction_learners import BoostingSettings, NetworkSettings, fit_boosting, network_answers
 from sfumato.attack.reconstruction_questions import Cells, Question, guess, is_open, rate_of
+from sfumato.errors import InputError
 
 KEPT = Path(__file__).parent / "results" / "minimizers_attackers.npz"
 NETWORK = NetworkSettings(weight_decays=(1e-4,), device="cpu")
@@ -136,7 +137,13 @@ def attacked_points(swept: Any) -> list[Any]:
 
 def kept_sweep(table: str, minimizer: str, seed: int) -> Any:
     """Return the cell of a front."""
-    return _kept_sweeps()[table, minimizer, seed]
+    found = _kept_sweeps().get((table, minimizer, seed))
+    if found is None:
+        raise InputError(
+            f"the front of {minimizer} on {table} with seed {seed} is not kept: run the fronts first, with "
+            "sfumato study staab-figure-4 staab-figure-11."
+        )
+    return found
 
 
 @cache

@@ -257,22 +257,13 @@ def _classify(row: Row, made: list[Any]) -> dict[str, Any]:
     import numpy as np
 
     from sfumato.attack.reconstruction_adversaries import answer
-    from sfumato.attack.reconstruction_clues import ask
     from sfumato.attack.reconstruction_questions import rate_of
     from sfumato.attack.result import wilson_interval
+    from studies.class_networks import question_about_classes
 
     task, samples = load(row.data), read_samples(row.data)
-    y = np.unique(np.concatenate([task.records(rows)[1] for rows in task.measured_rows(SEED)]), return_inverse=True)[1]
-    about_cells = ask(made, samples, {task.personal[0]: ()})[0]
-    n_cells, n_classes = about_cells.cells.n_cells, int(y.max()) + 1
-    question = replace(
-        about_cells,
-        attribute="class",
-        n_values=n_classes,
-        values=y.astype(np.int64),
-        mask_of_cell=np.zeros(n_cells, np.int64),
-        possible=np.ones((1, n_classes), bool),
-    )
+    y = np.concatenate([task.records(rows)[1] for rows in task.measured_rows(SEED)])
+    question = question_about_classes(made, samples, y, task.personal)
     found = answer([question], family("network", architecture=row.attack.split()[1]))[0]
     rate = rate_of(question, found.guesses, question.test, 1.0)
     n_test = question.test.stop - question.test.start

@@ -122,6 +122,11 @@ class Bench:
         """The records of the three parts, and the attributes that the attacker is after."""
         return self._judge.samples, self._judge.personal
 
+    @property
+    def classes(self) -> Any:
+        """The classes of those records, as numbers."""
+        return self._judge.y
+
     def minimizer(self, name: str, personal: Sequence[str] | None = None) -> Any:
         """Return an unfitted minimizer that knows the task's attributes."""
         from sfumato import minimize

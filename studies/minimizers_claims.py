@@ -18,12 +18,12 @@ from studies.minimizers_keys import (
     LEARNED_YEAR,
     LEAVES,
     MINIMIZERS,
+    NETWORK,
     ONE_ATTRIBUTE,
     OTHERS,
     SAMPLE,
     SHARES,
     SMALL_LEAF,
-    STRONGER,
     TABLES,
     TREE,
     YEARS,
@@ -132,7 +132,10 @@ def evidence(found: Found) -> dict[str, Evidence]:
     if found.of(YEARS):
         pairs = [_areas_apart(found, YEARS, str(year), str(LEARNED_YEAR)) for year in LATER_YEARS]
         wanted["later-years"] = [one for pair in pairs for one in pair]
-    numbers = {name: _means_in_words(found, own) for name, own in tables.items()}
+    numbers = {
+        name: "; ".join(filter(None, (_means_in_words(found, own), _by_network_in_words(found, own))))
+        for name, own in tables.items()
+    }
     return {name: Evidence(own, numbers.get(name, "")) for name, own in wanted.items() if own}
 
 
@@ -166,6 +169,22 @@ def _means_in_words(found: Found, tables: Sequence[str]) -> str:
             best = max(others, key=own.__getitem__)
             told.append(f"{TITLES[table]}: area {own[TREE]:.3f} beside {own[best]:.3f} of {_short(best)}")
     return "; ".join(told)
+
+
+def _by_network_in_words(found: Found, tables: Sequence[str]) -> str:
+    told = []
+    for table in tables:
+        areas = {name: own[1] for name, own in measured_again(found, NETWORK, table)[1].items()}
+        if areas:
+            tree = areas.pop(TREE)
+            best = max(areas, key=lambda name: mean(areas[name]))
+            lead = paired("", [one - other for one, other in zip(tree, areas[best], strict=True)], overlap=OVERLAP)
+            low, high = lead.interval()
+            told.append(
+                f"{TITLES[table]} {mean(tree):.3f} beside {mean(areas[best]):.3f} of {_short(best)} "
+                f"({lead.estimate:+.3f} [{low:+.3f}, {high:+.3f}], {lead.n} seeds)"
+            )
+    return f"with the paper's network as the classifier {', '.join(told)}" if told else ""
 
 
 def verdicts(found: Found) -> list[str]:
@@ -230,12 +249,15 @@ def since_first_edition(found: Found) -> list[tuple[str, list[float], list[float
     return told
 
 
-def against_stronger(found: Found, table: str) -> tuple[list[int], dict[str, tuple[list[float], list[float]]]]:
-    """Return areas by counting and by the strongest attacker, of minimizers that were attacked again; and the seeds.
+def measured_again(
+    found: Found, figure: str, table: str
+) -> tuple[list[int], dict[str, tuple[list[float], list[float]]]]:
+    """Return areas as they are and measured otherwise, of the minimizers for which that was done; and the seeds.
 
-    Over the seeds that all of them have, in their order.
+    `figure`: by the strongest attacker, or with the network as the classifier. Over the seeds that all of them have, in
+    their order.
     """
-    again = [cell for cell in found.of(STRONGER) if cell.table == table]
+    again = [cell for cell in found.of(figure) if cell.table == table]
     names = list(dict.fromkeys(cell.minimizer for cell in again))
     every = {cell.seed for cell in again}
     seeds = sorted(seed for seed in every if sum(cell.seed == seed for cell in again) == len(names))
@@ -249,11 +271,11 @@ def against_stronger(found: Found, table: str) -> tuple[list[int], dict[str, tup
     return seeds, {name: (areas(found.fronts(table), name), areas(again, name)) for name in names}
 
 
-def stronger_verdicts(found: Found) -> list[str]:
-    """Return for every table who covers most against the strongest attacker; the sum of it first."""
+def verdicts_again(found: Found, figure: str) -> list[str]:
+    """Return for every table who covers most when it is measured otherwise; the sum of it first."""
     told, behind = [], []
     for table in TABLES:
-        areas = {name: own[1] for name, own in against_stronger(found, table)[1].items()}
+        areas = {name: own[1] for name, own in measured_again(found, figure, table)[1].items()}
         if not areas:
             continue
         tree = areas.pop(TREE)
@@ -271,7 +293,7 @@ def stronger_verdicts(found: Found) -> list[str]:
         rest = {name: area for name, area in means(found, table).items() if name != TREE and name not in areas}
         above = [_short(name) for name, area in rest.items() if area >= mean(tree)]
         if above:
-            sentence += f"; not attacked again, and above it by counting: {', '.join(above)}"
+            sentence += f"; not measured again, and above it as they are: {', '.join(above)}"
         told.append(f"{sentence}.")
     n_tables = len(told)
     if not told:

@@ -2,9 +2,9 @@
 """What the minimizers' study runs: the fronts of all minimizers, and the smaller experiments with the tree.
 
 Figures 4 and 11 of Staab et al. (2024), and 8, 10 and 15, these on ACSEmployment. And fronts again: against a stronger
-attacker, by the thorough search, with smaller leaves than the paper's, with more buckets for numbers that are not
-personal, and, on a table with hundreds of occupations, from few records. Used by ``minimizers`` and the modules beside
-it.
+attacker, with the paper's network as the classifier, by the thorough search, with smaller leaves than the paper's, with
+more buckets for numbers that are not personal, and, on a table with hundreds of occupations, from few records. Used by
+``minimizers`` and the modules beside it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ TABLE, TREE, ADVERSARIAL = "acs_employment", "PrivacyAwareTree", "AdversarialMin
 FRONTS, SAMPLE, ONE_ATTRIBUTE, YEARS = "fronts", "sample size", "one attribute", "years"
 LEAVES, OTHERS, STRONGER = "smaller leaves", "other numbers in quarters", "stronger attacker"
 THOROUGH, FEW = "thorough search", "few records"
+NETWORK = "network classifier"
 #: The table with hundreds of occupations, and how many records the tree learns from; all: its front.
 FEW_TABLE, N_FEW = "acs_income", 5_000
 FEW_VARIANTS = ("by class", "with a hierarchy")
@@ -47,7 +48,8 @@ ATTRIBUTES = ("MAR", "SEX")
 LEARNED_YEAR, LATER_YEARS = 2015, (2016, 2017, 2018)
 #: Tables on which two changes of the tree are tried, and how many records a leaf then has (the paper: 100).
 ASKED_WHY, SMALL_LEAF = ("communities", "lending_club"), 10
-#: Whose fronts are attacked once more, by counting, boosting and a network: the tree, and the two next to it or more.
+#: Whose fronts are attacked once more, by counting, boosting and a network, and classified once more, by the paper's
+#: network: the tree, and the two next to it or more.
 ATTACKED_AGAIN = {
     "communities": (TREE, ADVERSARIAL, "FeatureSelectionMinimizer", "MutualInformationMinimizer"),
     "lending_club": (TREE, "MutualInformationMinimizer", "IterativeMinimizer"),
@@ -57,6 +59,7 @@ ATTACKED_AGAIN = {
     "health_pruned": (TREE, ADVERSARIAL, "MutualInformationMinimizer"),
     "health": (TREE, ADVERSARIAL, "MutualInformationMinimizer"),
 }
+N_NETWORK_SEEDS = 5
 VARIANTS = {
     SAMPLE: tuple(f"{share:g}" for share in SHARES),
     ONE_ATTRIBUTE: tuple(f"{name} {who}" for name in ATTRIBUTES for who in ("all", "one")),
@@ -84,3 +87,5 @@ def keys(seeds: tuple[int, ...]) -> Iterator[dict[str, Any]]:
         yield from (key(FEW, FEW_TABLE, TREE, variant, seed) for variant in FEW_VARIANTS)
     for table, names in ATTACKED_AGAIN.items():
         yield from (key(STRONGER, table, name, "", seed) for seed in seeds for name in names)
+    for seed in seeds[:N_NETWORK_SEEDS]:
+        yield from (key(NETWORK, table, name, "", seed) for table, names in ATTACKED_AGAIN.items() for name in names)

@@ -86,6 +86,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[1]
 RESULTS = REPOSITORY / "studies" / "results"
+#: Names another folder of cells, for the processes of a run and for experiments that build on another's cells.
+CELLS = "SFUMATO_STUDY_CELLS"
 #: One thread per process. Read when numpy, torch or numba are imported, so set for processes that are started.
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1"
@@ -139,7 +141,7 @@ class Experiment:
 
     def path(self, folder: Path | None = None, *, paper_scale: bool = False) -> Path:
         """Return the file with the cells."""
-        folder = RESULTS if folder is None else folder
+        folder = Path(os.environ.get(CELLS, RESULTS)) if folder is None else folder
         return (folder / "paper-scale" if paper_scale else folder) / f"{self.name}.jsonl"
 
     def kept(self, folder: Path | None = None, *, paper_scale: bool = False) -> dict[Identity, Cell]:
@@ -247,8 +249,9 @@ def run_all(
                 report(Progress(cell, n_done, len(keys), per_cell * (len(keys) - n_done)))
 
     if processes == 1:
-        for group in here:
-            _until_it_fails(run_group(experiment, group, paper_scale), finish, outcome, len(group))
+        with _one_thread():
+            for group in here:
+                _until_it_fails(run_group(experiment, group, paper_scale), finish, outcome, len(group))
         here = []
     tasks = [(sys.executable, group) for group in here] + elsewhere
     if tasks:
@@ -283,6 +286,13 @@ def environment() -> str:
         f"{platform.machine()}, {os.cpu_count()} cores, one thread, Python {platform.python_version()}, "
         f"numpy {numpy.__version__}, scikit-learn {sklearn.__version__}"
     )
+
+
+def _one_thread() -> Any:
+    """Limit what is imported already: it has read `ONE_THREAD` before anybody asked for it."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
 
 
 # -- interpreters and processes ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 from studies.cells import Cell, Key, identity, matches
 from studies.claims import Claim, Evidence, Judged, RuleChange
-from studies.experiments import load_experiment
+from studies.experiments import NAMES, load_experiment
 from studies.runner import Experiment
 from studies.views import Pivot
 
@@ -128,6 +128,11 @@ def all_studies() -> list[Study]:
     """Return all studies, those of a paper together; figures before tables before others, 2 before 10."""
     found = [load(path.stem) for path in FOLDER.glob("*.toml")]
     return sorted(found, key=lambda study: (PAPERS.index(study.paper), _places(study.name)))
+
+
+def as_they_run(studies: Sequence[Study]) -> list[Study]:
+    """Return studies in the order of their experiments: some build on the cells of one before."""
+    return sorted(studies, key=lambda study: NAMES.index(study.experiment) if study.can_run else -1)
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # studies/ is a folder of the repository, not installed
 
@@ -15,6 +16,7 @@ from studies import anatomy_page
 from studies.anatomy import MODELS, N_FOLDS, TABLES, Cell, hierarchies
 from studies.anatomy_evidence import evidence
 from studies.hinge_machine import HingeMachine
+from studies.merged_machine import MergedMachine
 
 
 def cells(shift=1.0, n_folds=N_FOLDS):
@@ -28,6 +30,16 @@ def cells(shift=1.0, n_folds=N_FOLDS):
                     error = 20 + shift * length + random.normal(0, 0.1)
                     made.append(Cell(table, model, partner, length, fold, error, 900, 0, 0.5, 1.0))
     return made
+
+
+def test_equal_records_may_be_one_with_a_weight():
+    random = np.random.default_rng(3)
+    X = random.integers(0, 3, (400, 3)).astype(float)
+    y = np.where(X.sum(axis=1) + random.normal(0, 1, 400) > 3, "yes", "no")
+    weight = random.integers(1, 4, 400).astype(float)
+    merged, whole = (machine(gamma=0.3, tol=1e-6).fit(X, y, weight) for machine in (MergedMachine, SVC))
+    assert merged.shape_fit_[0] <= 2 * 27 < whole.shape_fit_[0]
+    np.testing.assert_allclose(merged.decision_function(X), whole.decision_function(X), atol=1e-3)
 
 
 def test_the_corrected_test_is_the_plain_one_with_a_larger_variance():
@@ -76,8 +88,6 @@ def overlapping(n, seed=0):
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
 def test_the_hinge_machine_is_libsvms(C):
-    from sklearn.svm import SVC
-
     X, y = overlapping(600)
     ours, theirs = HingeMachine(C).fit(X, y), SVC(kernel="linear", C=C, tol=1e-6).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-3)

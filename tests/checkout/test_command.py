@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 from studies import command
+from studies.experiments import load_experiment
 from typer.testing import CliRunner
 
 from sfumato.cli import study as door
@@ -34,7 +35,7 @@ def test_without_a_name_the_studies_are_listed():
 
 def test_the_list_speaks_json():
     rows = {row["name"]: row for row in json.loads(call("--json").stdout)["studies"]}
-    assert rows["goldsteen-figure-2"]["n_cells"] == rows["goldsteen-figure-2"]["n_cells_needed"] == 252
+    assert rows["goldsteen-figure-2"]["n_cells"] == rows["goldsteen-figure-2"]["n_cells_needed"] == 648
     assert rows["goldsteen-figure-2"]["minutes"] > 1
 
 
@@ -95,6 +96,17 @@ def test_cells_that_cannot_be_run_here_are_counted_with_the_reason(tmp_path, mon
     assert done.exit_code == 0, done.output
     assert "50 cells were left:" in flat(done)
     assert "No cells are kept yet." in flat(done)
+
+
+def test_a_run_into_another_folder_builds_on_the_cells_of_that_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SFUMATO_DATA", str(tmp_path / "nowhere"))
+    seen = []
+    monkeypatch.setattr(command.Desk, "run", lambda desk, study: seen.append(study.load_experiment().path()))
+    done = call("staab-figure-5", "staab-figure-4", "--cells", tmp_path)
+    assert done.exit_code == 0, done.output
+    # What attacks the fronts comes after the fronts, and both look at the folder.
+    assert seen == [tmp_path / "minimizers.jsonl", tmp_path / "front_attacks.jsonl"]
+    assert load_experiment("minimizers").path().parent == REPOSITORY / "studies" / "results"
 
 
 def test_quick_cells_stand_beside_the_kept_ones():

@@ -19,6 +19,7 @@ from studies.minimizers_few_records import few_records_lines
 from studies.runner import run_all
 
 from sfumato.attack import BoostingSettings
+from sfumato.errors import InputError
 
 
 def a_task(**changes):
@@ -143,6 +144,32 @@ def test_a_front_that_is_attacked_again_keeps_its_errors(cells, attacked_elsewhe
     assert min(point.validation_risk for point in again.points[2:]) >= min(counted)
 
 
+def test_a_front_that_a_network_classifies_keeps_its_risks(bench, cells, monkeypatch):
+    pytest.importorskip("torch")
+    kept = {(cell.table, cell.minimizer, cell.seed): cell for cell in cells}
+    monkeypatch.setattr(front_attackers, "_kept_sweeps", lambda: kept)
+    monkeypatch.setattr("studies.minimization_tasks.load_task", lambda name: bench.task)
+    keys = [{"table": "lending_club", "minimizer": "UniformMinimizer", "seed": 0}]
+    (again,) = minimizers_figures.run_figure(minimizers_figures.NETWORK, keys, False)
+    before = {point.n_buckets: point for point in cells[1].points}
+    assert again.figure == minimizers_figures.NETWORK
+    assert again.points[:2] == cells[1].points[:2]
+    assert len(again.points) > 2
+    for point in again.points[2:]:
+        assert point.test_risk == before[point.n_buckets].test_risk
+        assert abs(point.test_error - before[point.n_buckets].test_error) < 0.15  # the classes are easily learned
+    found = minimizers_claims.Found(
+        [*cells, again, replace(again, minimizer="PrivacyAwareTree", points=cells[0].points)]
+    )
+    assert "| Lending Club 2007-2011 | Uniform |" in "".join(minimizers_page._network_section(found))
+
+
+def test_a_front_that_is_not_kept_yet_is_asked_for(monkeypatch):
+    monkeypatch.setattr(front_attackers, "_kept_sweeps", dict)
+    with pytest.raises(InputError, match="run the fronts first"):
+        front_attackers.kept_sweep("health", "PrivacyAwareTree", 0)
+
+
 def test_what_attackers_see_elsewhere_is_what_they_see_here(bench, attacked_elsewhere):
     path = attacked_elsewhere / "in" / "lending_club.0.npz"
     parts, seen = front_attackers.read_seen(path)
@@ -178,22 +205,23 @@ def test_rates_of_another_front_are_refused(attacked_elsewhere, name, change, me
         front_attackers.against_all("lending_club", "FeatureSelectionMinimizer", 0)
 
 
-def test_a_table_where_the_tree_is_behind_is_looked_at_again(cells):
+@pytest.mark.parametrize("figure", [minimizers_figures.STRONGER, minimizers_figures.NETWORK])
+def test_a_table_where_the_tree_is_behind_is_looked_at_again(cells, figure):
     nothing, everything, best = cells[0].points
     better = replace(cells[1], points=(nothing, everything, replace(best, minimizer="UniformMinimizer")))
     behind = [replace(cells[0], points=(nothing, everything, replace(nothing, minimizer="PrivacyAwareTree"))), better]
-    again = [replace(cell, figure=minimizers_figures.STRONGER) for cell in (cells[0], cells[1])]
+    again = [replace(cell, figure=figure) for cell in (cells[0], cells[1])]
     found = minimizers_claims.Found([*behind, *again])
     (sentence,) = minimizers_claims.verdicts(found)
     assert "ahead of it: Uniform by 1.000 with seed 0" in sentence
-    seeds, areas = minimizers_claims.against_stronger(found, "lending_club")
+    seeds, areas = minimizers_claims.measured_again(found, figure, "lending_club")
     assert seeds == [0]
     assert areas["PrivacyAwareTree"] == ([0.0], [1.0])
-    total, one = minimizers_claims.stronger_verdicts(found)
+    total, one = minimizers_claims.verdicts_again(found, figure)
     assert total == "By mean area the tree is first on 1 of 1 tables."
     assert one.startswith("Lending Club 2007-2011: the tree is first, 1.000 beside")
-    worse = [replace(cell, figure=minimizers_figures.STRONGER) for cell in behind]
-    total, one = minimizers_claims.stronger_verdicts(minimizers_claims.Found([*behind, *worse]))
+    worse = [replace(cell, figure=figure) for cell in behind]
+    total, one = minimizers_claims.verdicts_again(minimizers_claims.Found([*behind, *worse]), figure)
     assert total == "By mean area the tree is first on 0 of 1 tables; not on Lending Club 2007-2011."
     assert "the tree is not first" in one
 

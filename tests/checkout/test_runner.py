@@ -85,6 +85,30 @@ def test_of_two_cells_with_one_key_the_later_counts(tmp_path):
     assert read_cells(path, ("side",)) == {(2,): {"side": 2, "heads": 0.6}}
 
 
+def test_a_cell_that_was_being_written_when_a_run_was_killed_is_run_again(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    append_cell(path, {"side": 2, "heads": 0.5})
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"side": 6, "hea')
+    assert read_cells(path, ("side",)) == {(2,): {"side": 2, "heads": 0.5}}
+    append_cell(path, {"side": 6, "heads": 0.25})
+    assert [cell["heads"] for cell in read_cells(path, ("side",)).values()] == [0.5, 0.25]
+
+
+def test_kept_cells_outlive_a_run_that_is_killed_while_it_puts_them_in_order(tmp_path, monkeypatch):
+    path = tmp_path / "cells.jsonl"
+    write_cells(path, [{"side": 2}, {"side": 6}])
+
+    def half(self, text, **_):
+        self.write_bytes(text[: len(text) // 2].encode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(KeyboardInterrupt):
+        write_cells(path, [{"side": 6}, {"side": 2}])
+    assert list(read_cells(path, ("side",))) == [(2,), (6,)]
+
+
 def test_cells_are_chosen_by_values_lists_and_patterns():
     key = {"table": "adult-12", "k": 10}
     assert matches(key, {})
@@ -130,6 +154,18 @@ def test_a_cell_says_how_long_it_took_and_where(tmp_path):
     [cell] = run_all(own, own.keys[:1]).cells
     assert cell["seconds"] == 12.5
     assert cell["points"] == [1, 2]  # as it is read back
+
+
+def test_a_cell_in_this_process_has_one_thread_though_numpy_is_imported_already():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def count_threads(keys, paper_scale):
+        yield from ({"n_threads": max(own["num_threads"] for own in threadpool_info())} for _ in keys)
+
+    [key] = keys = ({"side": "heads", "seed": 0},)
+    with threadpool_limits(2):  # as a library that was imported before anybody asked for one
+        outcome = run_all(Experiment("threads", tuple(key), keys, count_threads), keys, processes=1)
+    assert [cell["n_threads"] for cell in outcome.cells] == [1]
 
 
 def test_cells_at_the_papers_scale_lie_apart(tmp_path):
