@@ -2,6 +2,7 @@
 """Values worked out on paper, the examples of the papers, and sentences for what cannot be meant."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from sfumato import (
@@ -161,6 +162,7 @@ def test_a_criterion_says_what_it_asks_for_and_shows_no_values(criterion):
         (lambda: DeltaDisclosure(float("inf"), "s"), "delta=inf: expected a number above 0"),
         (lambda: DeltaDisclosure(1, "s", absent="ok"), "absent='ok': expected 'fails' or 'ignored'"),
         (lambda: DeltaPresence(0.5, 0.2), "delta_min=0.5 and delta_max=0.2: expected numbers from 0 to 1"),
+        (lambda: DeltaPresence(0, 1.5), "expected numbers from 0 to 1"),
         (lambda: DeltaPresence(0, "1"), "expected numbers from 0 to 1"),
     ],
 )
@@ -196,3 +198,18 @@ def test_hierarchical_distance_must_know_the_values():
 def test_a_reference_without_a_value_of_a_group_is_refused():
     with pytest.raises(ParameterError, match="expected the counts of the whole table as reference"):
         BetaLikeness(1, "s").passes(np.array([[1, 1]]), np.array([2, 0]))
+
+
+def test_a_group_that_the_population_has_not_reaches_no_share_and_no_group_has_none():
+    criterion = DeltaPresence(0, 0.5)
+    counts = np.array([[2, 8], [1, 0], [0, 0]])
+    assert criterion.each(counts, counts.sum(axis=0)).tolist()[:2] == [0.25, np.inf]
+    assert np.isnan(criterion.each(counts, counts.sum(axis=0))[2])
+    assert criterion.value(counts[[0, 2]], counts[0]) == 0.25
+    assert criterion.value(counts, counts[0]) is None
+
+
+def test_a_criterion_shows_no_population_and_is_the_same_with_another():
+    ann, bob = (DeltaPresence(0, 0.5, population=pa.table({"name": [who]})) for who in ("Ann", "Bob"))
+    assert "Ann" not in repr(ann) and "population" not in repr(ann)
+    assert ann == bob
