@@ -6,5 +6,12 @@ one fit of 1,600 records took ten times as much processor time.
 """
 
 import os
+from importlib.metadata import version
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the library is loaded
+
+
+def pytest_collection_modifyitems(items):
+    """Leave out a check that scikit-learn 1.6 asks of estimators that say they take no sparse matrices, too."""
+    if version("scikit-learn").startswith("1.6."):
+        items[:] = [item for item in items if "check_sample_weight_equivalence_on_sparse_data" not in item.name]
