@@ -105,8 +105,6 @@ def _written_column(column: Any, decimal: str) -> Any:
     import pyarrow.compute as pc
 
     own = value_type(column.type)
-    if pa.types.is_float16(own):
-        own = pa.float64()  # holds them exactly, and Arrow before version 21 does not know which are not numbers
     column = column.cast(pa.string() if is_text(own) else own)
     if pa.types.is_floating(own):
         column = pc.if_else(pc.is_nan(column), None, column)  # some tables mark missing values as not a number
