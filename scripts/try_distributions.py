@@ -5,7 +5,8 @@
     python scripts/try_distributions.py dist --python python3.12 python3.13 # with others, too
 
 Each is installed without anything else, from a folder that knows nothing of the repository. Then the import, the
-demo and the README's Python must work. A table of sizes and seconds is printed.
+demo and the README's Python must work. A table of sizes and seconds is printed, and in brackets the seconds of the
+processors (0 on Windows), which other work on the machine changes less.
 """
 
 from __future__ import annotations
@@ -61,12 +62,14 @@ def _tried(distribution: Path, python: str) -> list[str]:
         # Compiled kernels are kept beside the package: nothing of this machine's caches may help.
         clean |= {"NUMBA_CACHE_DIR": str(home / "kernels"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
-        def seconds(*command: str | Path) -> float:
-            started = time.perf_counter()
+        def seconds(*command: str | Path) -> str:
+            started, before = time.perf_counter(), os.times()
             done = subprocess.run(command, cwd=home, env=clean, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 sys.exit(f"{distribution.name}, {python}: {command[1:]} failed\n{done.stdout}\n{done.stderr}")
-            return time.perf_counter() - started
+            took, after = time.perf_counter() - started, os.times()
+            busy = after.children_user - before.children_user + after.children_system - before.children_system
+            return f"{took:.1f} ({busy:.1f})"
 
         own = programs / "python"
         repository = str(Path(__file__).resolve().parents[1])
@@ -86,8 +89,7 @@ def _tried(distribution: Path, python: str) -> list[str]:
         snippets = "\n".join(re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S))
         told = seconds(own, "-c", snippets)
         version = subprocess.run([own, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
-        times = [f"{one:.1f}" for one in (installed, imported, *demos, told)]
-        return [distribution.name, version, str(n_packages), f"{size / 1e6:.0f}", *times]
+        return [distribution.name, version, str(n_packages), f"{size / 1e6:.0f}", installed, imported, *demos, told]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ one fit of 1,600 records took ten times as much processor time.
 import gc
 import os
 from collections.abc import Generator, Iterator
+from importlib.metadata import version
 
 import pytest
 
@@ -27,6 +28,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         gc.collect()
         gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out a check that scikit-learn 1.6 asks of estimators that say they take no sparse matrices, too."""
+    if version("scikit-learn").startswith("1.6."):
+        items[:] = [item for item in items if "check_sample_weight_equivalence_on_sparse_data" not in item.name]
 
 
 def pytest_unconfigure() -> None:

@@ -282,9 +282,21 @@ def _parse_iso(fields: Any, name: str) -> Any | None:
         zone = zones[0].as_py()
         unit = "ns" if _any_match(fields, r"\.[0-9]{7}") else "us"
         local = (fields if not zone else pc.utf8_slice_codeunits(fields, 0, -len(zone))).cast(pa.timestamp(unit))
-        return pc.assume_timezone(local, "UTC" if zone == "Z" else zone) if zone else local
+        return _in_zone(local, zone) if zone else local
     except (pa.ArrowInvalid, ValueError):
         return None
+
+
+def _in_zone(local: Any, zone: str) -> Any:
+    """Return datetimes with an offset such as +02:00, or Z. Arrow itself knows offsets only from version 22 on."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if zone == "Z":
+        return pc.assume_timezone(local, "UTC")
+    offset = datetime.strptime(zone, "%z").utcoffset()  # raises for one of more than a day
+    utc = pc.assume_timezone(pc.subtract_checked(local, pa.scalar(offset, pa.duration(local.type.unit))), "UTC")
+    return utc.cast(pa.timestamp(local.type.unit, zone))
 
 
 def _by_format(fields: Any, date_format: str, name: str) -> Any | None:
