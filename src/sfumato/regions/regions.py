@@ -133,7 +133,12 @@ class RegionColumn:
         return np.asarray((self.whole.share > 0).any(axis=0) & ~self.missing)
 
     def written(self, units: NDArray[np.integer[Any]]) -> GroupedValues:
-        """Return drawn values in the form in which a table writes them."""
+        """Return drawn values in the form in which a table writes them.
+
+        Where no number is shared by enough people, everybody gets 0: many models take no missing values.
+        """
+        if self.categories is None and self.missing.all() and not self.counts.whole.any():
+            return GroupedValues(np.zeros_like(self.values), None, units, None, self.is_coarser, self.moment)
         # Whole numbers would become fractions beside a missing one.
         is_possible = self.whole.share[:, self.missing].any()
         missing = self.missing if is_possible and self.missing[units].any() else None
