@@ -27,7 +27,7 @@ from studies.tables import load
 TABLE, N_PEOPLE, N_SHADOWS = "adult-12", 8_000, 64
 ATTACKS = {"lira": "LiRA", "rmia": "RMIA", "threshold": "loss threshold"}
 VICTIMS = ("rf", "hgb")
-DEFAULT = {10: 10, 100: 50}
+DEFAULT = {10: 20, 100: 50}
 #: The most that an attack should reach on the default, by k.
 AIM = {10: 0.525, 100: 0.51}
 #: The model, what it learned from, k, the floor (0: none), and how many draws of people were attacked.
@@ -54,12 +54,12 @@ SETTINGS = (
     ("hgb", "regions", 10, 20, 5),
     ("hgb", "regions", 10, 30, 2),
     ("hgb", "regions", 10, 50, 2),
-    ("hgb", "points", 100, 0, 3),
+    ("hgb", "points", 100, 0, 5),
     ("hgb", "regions", 100, 1, 1),
     ("hgb", "regions", 100, 3, 1),
     ("hgb", "regions", 100, 5, 1),
     ("hgb", "regions", 100, 20, 5),
-    ("hgb", "regions", 100, 50, 3),
+    ("hgb", "regions", 100, 50, 5),
     ("hgb", "regions", 100, 100, 2),
 )
 REDUCTIONS = (
