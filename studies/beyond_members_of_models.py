@@ -115,9 +115,11 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 
 
 def _settings(rows: list[Row]) -> Iterator[tuple[str, str, int, int, list[Row]]]:
-    """Yield the model, what it learned from, k and floor, with the cells of all draws."""
+    """Yield the model, what it learned from, k and floor, with the cells of the draws that were run."""
     for model, learned, k, floor, _ in SETTINGS:
-        yield model, learned, k, floor, where(rows, model=model, learned=learned, k=k, floor=floor)
+        own = where(rows, model=model, learned=learned, k=k, floor=floor)
+        if own:
+            yield model, learned, k, floor, own
 
 
 def _words(learned: str, k: int, floor: int) -> str:
