@@ -3,6 +3,12 @@
 
 A model is trained on 4,000 people of Adult, and attackers say who they were among 8,000. They train 64 models of the
 same kind themselves, protection and draws included. Beside regions stand raw records and points.
+
+The rule for the default, written down when floor 20 at k = 10 had been run on two draws (forest) and three (boosting)
+and before its other draws: the smallest floor for which, with both models, the strongest attack is at most `AIM`, and
+no attack is above the same attack on points. It is above them if the interval of the difference of the two rates, added
+up over the draws of people that both were run on, lies above 0 (95%, Newcombe, without a correction for the number of
+comparisons).
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from studies.models import MODELS, make_model
-from studies.rates import Rate
+from studies.rates import Gap, Rate
 from studies.rows import Row, documents, found, how_it_was_run, one_by_one, table, where
 from studies.runner import Experiment
 from studies.tables import load
@@ -21,7 +27,7 @@ from studies.tables import load
 TABLE, N_PEOPLE, N_SHADOWS = "adult-12", 8_000, 64
 ATTACKS = {"lira": "LiRA", "rmia": "RMIA", "threshold": "loss threshold"}
 VICTIMS = ("rf", "hgb")
-DEFAULT = {10: 10, 100: 50}
+DEFAULT = {10: 20, 100: 50}
 #: The most that an attack should reach on the default, by k.
 AIM = {10: 0.525, 100: 0.51}
 #: The model, what it learned from, k, the floor (0: none), and how many draws of people were attacked.
@@ -32,8 +38,8 @@ SETTINGS = (
     ("rf", "regions", 10, 5, 1),
     ("rf", "regions", 10, 10, 5),
     ("rf", "regions", 10, 20, 5),
-    ("rf", "regions", 10, 30, 5),
-    ("rf", "regions", 10, 50, 5),
+    ("rf", "regions", 10, 30, 2),
+    ("rf", "regions", 10, 50, 2),
     ("rf", "points", 100, 0, 3),
     ("rf", "regions", 100, 1, 1),
     ("rf", "regions", 100, 3, 1),
@@ -46,21 +52,21 @@ SETTINGS = (
     ("hgb", "regions", 10, 5, 1),
     ("hgb", "regions", 10, 10, 5),
     ("hgb", "regions", 10, 20, 5),
-    ("hgb", "regions", 10, 30, 5),
-    ("hgb", "regions", 10, 50, 5),
-    ("hgb", "points", 100, 0, 3),
+    ("hgb", "regions", 10, 30, 2),
+    ("hgb", "regions", 10, 50, 2),
+    ("hgb", "points", 100, 0, 5),
     ("hgb", "regions", 100, 1, 1),
     ("hgb", "regions", 100, 3, 1),
     ("hgb", "regions", 100, 5, 1),
     ("hgb", "regions", 100, 20, 5),
-    ("hgb", "regions", 100, 50, 3),
+    ("hgb", "regions", 100, 50, 5),
     ("hgb", "regions", 100, 100, 2),
 )
 REDUCTIONS = (
     f"Of Adult {N_PEOPLE:,} people are drawn for each split, 12 columns, all quasi-identifiers; half of them train the "
     "model. Smaller tables are easier to attack than the whole one.",
     f"{N_SHADOWS} shadow models for LiRA and RMIA, each an `AnonymizedClassifier` of its own: guide, groups, draws and "
-    "model. Intervals: 95%, Wilson, over all draws of people.",
+    "model. Intervals: 95%, Wilson, over all draws of people; of differences Newcombe's.",
     "One to five draws of people, as the table says; fewer for floors beside the default, and not every floor for all.",
 )
 
@@ -109,9 +115,11 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 
 
 def _settings(rows: list[Row]) -> Iterator[tuple[str, str, int, int, list[Row]]]:
-    """Yield the model, what it learned from, k and floor, with the cells of all draws."""
+    """Yield the model, what it learned from, k and floor, with the cells of the draws that were run."""
     for model, learned, k, floor, _ in SETTINGS:
-        yield model, learned, k, floor, where(rows, model=model, learned=learned, k=k, floor=floor)
+        own = where(rows, model=model, learned=learned, k=k, floor=floor)
+        if own:
+            yield model, learned, k, floor, own
 
 
 def _words(learned: str, k: int, floor: int) -> str:
@@ -131,8 +139,8 @@ def page(rows: list[Row]) -> str:
         "A model tells something about the people it was trained on. Attackers who know 8,000 people and their classes",
         "say which half of them trained it: by models of their own (LiRA, RMIA), or by how sure the model is (loss",
         "threshold). How often they are right, in %, where guessing gives 50. Bold: the default. The aim: no attack on",
-        "the default above 52.5 at k = 10 and 51 at k = 100, nor above the same attack on points by more than the",
-        "intervals.",
+        "the default above 52.5 at k = 10 and 51 at k = 100, nor above the same attack on points: the 95% interval of",
+        "the difference, over the draws of people that both were run on, must not lie above 0.",
         "",
         "## What was found",
         "",
@@ -155,6 +163,13 @@ def _rate(rows: list[Row], attack: str) -> Rate:
     return Rate.of([(row[attack], row["n_judged"]) for row in rows])
 
 
+def _above_points(rows: list[Row], points: list[Row], attack: str) -> Gap:
+    """Return by how much an attack on regions is above that on points, over the draws that both were run on."""
+    seeds = {row["seed"] for row in rows} & {row["seed"] for row in points}
+    one, other = ([row for row in own if row["seed"] in seeds] for own in (rows, points))
+    return Gap.between(_rate(one, attack), _rate(other, attack))
+
+
 def _strongest(rows: list[Row]) -> str:
     return max(ATTACKS, key=lambda name: _rate(rows, name).rate)
 
@@ -166,19 +181,16 @@ def findings(rows: list[Row]) -> Iterator[str]:
         if learned != "regions" or floor != DEFAULT[k] or not points:
             continue
         best, beside = _strongest(own), _strongest(points)
-        above = [
-            f"{ATTACKS[name]} ({_rate(own, name)} beside {_rate(points, name)})"
-            for name in ATTACKS
-            if _rate(own, name).low > _rate(points, name).high
-        ]
+        gaps = {name: _above_points(own, points, name) for name in ATTACKS}
+        above = [f"**{ATTACKS[name]}** ({gap})" for name, gap in gaps.items() if gap.low > 0]
         rate, aim = _rate(own, best), f"the aim of {100 * AIM[k]:.1f}%"
         judged = f"Above {aim}, but not by more than its interval" if rate.low <= AIM[k] else f"**Above** {aim}"
         if rate.rate <= AIM[k]:
             judged = f"Within {aim}"
         yield (
             f"The default at k = {k}, {MODELS[model]}: the strongest attack, {ATTACKS[best]}, is right in "
-            f"{rate}% of the cases; from points {ATTACKS[beside]} in {_rate(points, beside)}%. {judged}. Above points "
-            f"by more than the intervals: {'; '.join(above) or 'no attack'}."
+            f"{rate}% of the cases; from points {ATTACKS[beside]} in {_rate(points, beside)}%. {judged}. Above the "
+            f"same attack on points by more than the interval, in percentage points: {'; '.join(above) or 'no attack'}."
         )
     for model in VICTIMS:
         for k in DEFAULT:

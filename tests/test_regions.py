@@ -3,6 +3,7 @@
 
 import pickle
 from collections import Counter
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -308,14 +309,36 @@ def test_a_region_is_read_in_the_words_of_its_target(adults):
 
 @pytest.mark.parametrize("floor", [50, 5000])
 def test_a_floor_above_k_counts_as_many_people_or_nothing(floor, adults):
+    def said(whose):
+        return nullcontext() if floor == 50 else pytest.warns(UserWarning, match=f"shared by 5000 people{whose}:")
+
     X, y = adults  # 5000: more than the table has
-    model = fitted(X, y, floor=floor)
+    with said(" of one class"):
+        model = fitted(X, y, floor=floor)
     counted = np.concatenate([column.counts.n_records for column in model.regions_.columns])
     assert (counted >= floor).all() and (len(counted) > 0) == (floor < len(X))
     assert model.score(X, y) >= max(np.mean(y == label) for label in set(y)) - 0.01
 
     numbers = AnonymizedRegressor(SeenNumbers(), k=K, floor=floor, guide_estimator="labels", random_state=0)
-    assert len(numbers.fit(X.drop(columns="age"), X["age"].to_numpy()).estimator_.X_) == len(X)
+    with said(""):
+        assert len(numbers.fit(X.drop(columns="age"), X["age"].to_numpy()).estimator_.X_) == len(X)
+
+
+def test_models_that_take_no_missing_values_learn_from_tables_smaller_than_the_floor():
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.normal(size=(15, 2)), columns=["a", "b"]), np.arange(15) % 3 == 0
+    with pytest.warns(UserWarning, match="no value of a column is shared by 20 people of one class: the model learns"):
+        model = AnonymizedClassifier(LogisticRegression(), k=5, guide_estimator="labels", random_state=0).fit(X, y)
+    assert not model.predict(X).any()
+    with pytest.warns(UserWarning, match="no value of a column is shared by 20 people: the model learns"):
+        numbers = AnonymizedRegressor(LinearRegression(), k=5, guide_estimator="labels", random_state=0).fit(X, X["a"])
+    assert np.ptp(numbers.predict(X)) < 1e-9
+
+
+@pytest.mark.parametrize(("k", "floor"), [(2, 20), (5, 20), (10, 20), (20, 20), (35, 35), (50, 50), (1000, 50)])
+def test_the_default_floor_is_k_but_at_least_20_and_at_most_50(k, floor, adults):
+    X, y = adults
+    assert fitted(X, y, k=k, floor=None).regions_.floor == floor
 
 
 def test_regions_with_a_floor_above_k_are_saved(adults, tmp_path):

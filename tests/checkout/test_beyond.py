@@ -443,8 +443,17 @@ def test_the_page_says_where_an_attack_on_a_model_is_above_the_aim():
 
     bad, good = (list(beyond_members_of_models.findings(cells(rate))) for rate in (0.56, 0.505))
     assert "LiRA, is right in 56.0 [55" in bad[0] and "**Above** the aim of 52.5%" in bad[0]
-    assert "Above points by more than the intervals: LiRA (56.0" in bad[0]
-    assert "Within the aim of 52.5%" in good[0] and "intervals: no attack." in good[0]
+    assert "in percentage points: **LiRA** (+6.0 [+5.3, +6.7])." in bad[0]
+    assert "Within the aim of 52.5%" in good[0] and "in percentage points: no attack." in good[0]
+
+
+def test_an_attack_is_above_points_over_the_draws_that_both_were_run_on():
+    def cells(rates):
+        return [{"seed": seed, "n_judged": 8_000, "rmia": rate} for seed, rate in enumerate(rates)]
+
+    regions, points = cells((0.52, 0.52, 0.9)), cells((0.50, 0.51))
+    gap = beyond_members_of_models._above_points(regions, points, "rmia")
+    assert (gap.points, gap.low, gap.high) == pytest.approx((1.5, 0.4, 2.6), abs=0.01)
 
 
 def test_releases_of_random_halves_tell_an_attacker_who_is_shown_as_a_real_record():

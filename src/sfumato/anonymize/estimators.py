@@ -27,6 +27,7 @@ from sfumato.anonymize.region_training import (
     framed,
     mean_weights,
     train_on_regions,
+    warn_if_nothing_is_counted,
     why_no_regions,
 )
 from sfumato.arguments import (
@@ -144,6 +145,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         target = as_target_array(y)
         coding = code_target(target, is_number=self._guide_kind == "numbers")
         self.regions_ = regions = anonymizer._describe_regions(fitted, coding, target, floor)
+        warn_if_nothing_is_counted(regions)
         partition = getattr(anonymizer, "partition_", None)
         if isinstance(partition, Partition):
             anonymizer.partition_ = replace(partition, regions=regions)
@@ -358,7 +360,8 @@ _PARAMETERS = """
         representatives, one record per group, as `fit_transform` returns them. None: regions, or points with
         `transform_at_predict`, criteria beyond k-anonymity of records, or an anonymizer that is not sfumato's.
     floor : int, optional
-        The fewest people that a number of a region counts. None: k, or 50 if k is larger.
+        The fewest people that a number of a region counts, those of several groups together if a group has fewer. None:
+        k, but at least 20 and at most 50.
     transform_at_predict : bool, default=False
         Recode records with the fitted partition before predicting. The model then learns from points.
     random_state : int or RandomState, optional

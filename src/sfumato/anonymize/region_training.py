@@ -6,6 +6,7 @@ Drawn records exist inside this module only: they are handed to the `fit` of the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,16 +24,18 @@ from sfumato.frames import read_table
 from sfumato.frames.building import FrameKind, build_frame, kind_of_frame
 from sfumato.regions import Regions
 
-_MOST_FLOOR = 50  # of the default: with less, attackers tell more about who trained a model than from points
+_LEAST_FLOOR, _MOST_FLOOR = 20, 50
+"""Of the default: with less than 20, or than 50 for k above it, attackers tell more about who trained a model than from
+points."""
 
 _LEAST_SHARE = 0.02
 """Classes that are less likely than this for a drawn record are left out of it."""
 
 
 def chosen_floor(floor: int | None, k: int) -> int:
-    """Return the fewest people that a number of a region counts, checked; None: as many as are right for k."""
+    """Return the fewest people that a number of a region counts, checked; None: k, but at least 20 and at most 50."""
     if floor is None:
-        return min(k, _MOST_FLOOR)
+        return min(max(k, _LEAST_FLOOR), _MOST_FLOOR)
     check_integer("floor", floor, 1)
     return floor
 
@@ -172,6 +175,18 @@ def drawn_classes(share: NDArray[np.float64], random_state: np.random.Generator)
     for absent in np.setdiff1d(np.arange(share.shape[1]), chosen):
         chosen[share[:, absent].argmax()] = absent
     return chosen
+
+
+def warn_if_nothing_is_counted(regions: Regions) -> None:
+    """Warn if no value is shared by as many people as the floor: records that are drawn are then all alike."""
+    if regions.columns and not any(len(column.counts.n_records) for column in regions.columns):
+        whose = "" if regions.target.labels is None else " of one class"
+        warnings.warn(
+            f"no value of a column is shared by {regions.floor} people{whose}: the model learns nothing from the "
+            "quasi-identifiers. Pass a smaller floor, or learn_from='points'.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _positive(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -87,7 +87,7 @@ def fit_transform(
     target_kind : {"classes", "numbers"}, default="classes"
         What the target holds: classes for a classifier, or numbers for a regressor.
     floor : int, optional
-        The fewest people that a number of a region counts. None: k, and 50 for larger k.
+        The fewest people that a number of a region counts. None: k, but at least 20 and at most 50.
     shuffle : bool, default=True
         Write the records in a random order. False keeps the order of the source, which can tell an attacker which
         record of a group belongs to whom: only for files that are compared row by row.

@@ -131,7 +131,12 @@ class RegionColumn:
         return np.asarray((self.whole.share > 0).any(axis=0) & ~self.missing)
 
     def written(self, units: NDArray[np.integer[Any]]) -> GroupedValues:
-        """Return drawn values in the form in which a table writes them."""
+        """Return drawn values in the form in which a table writes them.
+
+        Where no number is shared by enough people, everybody gets 0: many models take no missing values.
+        """
+        if self.categories is None and self.missing.all() and not self.counts.whole.any():
+            return GroupedValues(np.zeros_like(self.values), None, units, None, self.is_coarser, self.moment)
         # Whole numbers would become fractions beside a missing one.
         possible = np.flatnonzero((self.whole.share > 0).any(axis=0) & self.missing)
         missing = self.missing if any((units == unit).any() for unit in possible.tolist()) else None

@@ -64,7 +64,7 @@ def fit_transform(
     target_kind : {"classes", "numbers"}, default="classes"
         What the target holds: classes for a classifier, or numbers for a regressor.
     floor : int, optional
-        The fewest people that a number of a region counts. None: k, and 50 for larger k.
+        The fewest people that a number of a region counts. None: k, but at least 20 and at most 50.
     most_held : int
         Records that one worker holds in memory at once.
 
