@@ -117,16 +117,15 @@ def _fallen(errors: Errors, place: Place) -> list[str]:
     n_fallen = {k: int((abs(errors.of(*place, "anonymized", k) - larger) < NEARLY).sum()) for k in lengths}
     counts = ", ".join(f"{n} of {N_FOLDS} at k = {k}" for k, n in n_fallen.items())
     first = lengths[0]
-    leads = [
-        paired("", (errors.of(*place, "anonymized", first) - errors.of(*place, "pruned", own)).tolist(), overlap=OVERLAP)
-        for own in EVERY
-    ]
+    rival = errors.of(*place, "anonymized", first)
+    leads = [paired("", (rival - errors.of(*place, "pruned", own)).tolist(), overlap=OVERLAP) for own in EVERY]
     least = min(leads, key=lambda one: one.estimate)
     low, high = least.interval()
     return [
         f"always answering the larger class errs in {larger:.2f}%, and the linear anonymized machine does just that in "
         f"so many folds: {counts}",
-        f"against that of k = {first} pruned leads at every l by {least.estimate:+.2f} [{low:+.2f}, {high:+.2f}] or more",
+        f"against that of k = {first} pruned leads at every l, by {least.estimate:+.2f} [{low:+.2f}, {high:+.2f}] or "
+        "more",
     ]
 
 

@@ -135,9 +135,7 @@ def _finer(rows: list[Row], front: list[Row]) -> str:
 
 
 def _on_selection(rows: list[Row]) -> dict[str, Evidence]:
-    of_statistic = {
-        name: where(rows, variant=name) for name in dict.fromkeys(row["variant"] for row in rows)
-    }
+    of_statistic = {name: where(rows, variant=name) for name in dict.fromkeys(row["variant"] for row in rows)}
     areas = {name: [_area(row["points"], _limits(row["seed"])) for row in own] for name, own in of_statistic.items()}
     found = [
         paired(name.replace("_", " "), np.subtract(areas["anova"], own).tolist(), overlap=OVERLAP)

@@ -132,11 +132,11 @@ def _larger_networks(cells: Cells, generalizations: Sequence[Made]) -> list[Diff
 def _where_the_bucket_guesses(cells: Cells) -> str:
     """Return the trees of which all attackers err alike, to the last record: there the bucket guesses for all."""
     alike = [
-        made.title
-        for made in _TREES
-        if len({_error(cells, made, name) for name in (*ARCHITECTURES, COUNTS)}) == 1
+        made.title for made in _TREES if len({_error(cells, made, name) for name in (*ARCHITECTURES, COUNTS)}) == 1
     ]
-    return f"the same guesses by every network and by counting, those of the bucket: {'; '.join(alike)}" if alike else ""
+    return (
+        f"the same guesses by every network and by counting, those of the bucket: {'; '.join(alike)}" if alike else ""
+    )
 
 
 def _close_to_best(cells: Cells) -> list[Difference]:

@@ -46,7 +46,8 @@ def evidence(splits: Sequence[Cells]) -> dict[str, Evidence]:
                 for row in judged
             ],
             "; ".join(
-                f"{_title(row)}{_whose(row)} {_mean(splits, lambda c, r=row: _test(c, r) - _test(c, Row(r.table, r.model))):+.3f} "
+                f"{_title(row)}{_whose(row)} "
+                f"{_mean(splits, lambda c, r=row: _test(c, r) - _test(c, Row(r.table, r.model))):+.3f} "
                 f"(the paper {cost[row]:+.2f})"
                 for row in protected
             ),
@@ -125,7 +126,9 @@ def _attacks(splits: Sequence[Cells], rows: Sequence[Row], judged: Sequence[Row]
     told = []
     for row in rows:
         own, bare = (_mean(splits, lambda c, r=r: rate_of(c[r.key])) for r in (row, Row(row.table, row.model)))
-        told.append(f"{_title(row)}{_whose(row)} {own:.3f} (without protection {bare:.3f}; the paper {row.paper[2]:.2f})")
+        told.append(
+            f"{_title(row)}{_whose(row)} {own:.3f} (without protection {bare:.3f}; the paper {row.paper[2]:.2f})"
+        )
     return Evidence(found, "; ".join(told))
 
 
