@@ -170,7 +170,10 @@ class Judged:
         digits = self.claim.digits
         ends = "" if math.isinf(low) else f" [{low:+.{digits}f}, {high:+.{digits}f}]"
         share = "" if level == LEVEL or not ends else f" at {100 * level:.4g}%"
-        where = f" ({one.where})" if len(self.differences) > 1 else ""
+        n, words = len(self.differences), one.where
+        if self.judgement.verdict == HELD and self.claim.rule in ("everywhere", "not worse"):
+            words = f"the weakest of {n}: {words}"
+        where = f" ({words})" if n > 1 else ""
         return f"{one.estimate:+.{digits}f}{ends} {self.claim.unit}{share}{where}"
 
     @property
@@ -244,4 +247,9 @@ def rule_lines() -> list[str]:
         "- Where several comparisons are tested, one of them refutes only after Holm's correction for their number.",
         "- Other data or settings than the paper's can support a claim and cannot refute it.",
         "- *1, its records counted*: the interval is that of one split's records and knows nothing of other splits.",
+        "- Of several comparisons, the one that refutes or is still open is shown, or the weakest where all speak for "
+        "the claim.",
+        "- A model that does no better than always answering the larger class has learned nothing, and has nothing to "
+        "lose or to leak: where every model of a claim stays within about a point of that, the claim *cannot be tested "
+        "here*. Where only an opponent comes down to it, the claim says in how many folds.",
     ]

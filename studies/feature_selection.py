@@ -160,15 +160,17 @@ def evidence(cells: list[Row]) -> dict[str, Evidence]:
     orders = [
         ({"table": name, "model": model, "method": "paper", "k": k}, f"{TITLES[name]}, {MODELS[model]}, k = {k}")
         for name in N_SELECTED
-        for model in ("dt", "hgb")
+        for model in ORDERED
         for k in FEW_K
     ]
     better, fewer = (
         [_apart(cells, words, what, at | {"selection": one}, at | {"selection": other}) for at, words in orders]
         for what, one, other in (("accuracy", "after", "before"), ("n_quasi_identifiers", "before", "after"))
     )
+    # What models of loans have learned is too little to lose any of it: their accuracy says nothing of the order.
+    better = [one for one, (at, _) in zip(better, orders, strict=True) if at["table"] == "adult-8"]
     raw = {
-        f"raw-{name}": Evidence([_reached(own, model, published)])
+        f"raw-{name}": Evidence([_reached(own, model, published)], _tried(model, published))
         for name, model, published in (("xgboost", "xgb", 86.4), ("tree", "dt", 88.78), ("forest", "rf", 89.92))
     }
     return {
@@ -189,6 +191,23 @@ def _reached(cells: list[Row], model: str, published: float) -> Difference:
     """Return how far the raw model lies above what the paper prints."""
     own = where(cells, model=model, method="raw")
     return paired(MODELS[model], [row["accuracy"] - published for row in own], overlap=OVERLAP)
+
+
+def _tried(model: str, published: float) -> str:
+    """Return the best that a model reached on all columns with any setting that was tried, where some were."""
+    from studies.raw_models import EXPERIMENT as RAW
+
+    of_setting: dict[Any, list[float]] = {}
+    for row in where(RAW.cells(), table="adult-12", model=model):
+        of_setting.setdefault((row["coding"], row["leaf"]), []).append(row["test"])
+    if not of_setting:
+        return ""
+    (_, leaf), best = max(of_setting.items(), key=lambda found: sum(found[1]) / len(found[1]))
+    reached = sum(best) / len(best)
+    return (
+        f"with all twelve columns the best of {len(of_setting)} settings ({leaf} records in a leaf at least) reaches "
+        f"{reached:.2f}, {reached - published:+.2f}"
+    )
 
 
 EXPERIMENT = Experiment(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -134,16 +135,17 @@ def _finer(rows: list[Row], front: list[Row]) -> str:
 
 
 def _on_selection(rows: list[Row]) -> dict[str, Evidence]:
-    areas = {
-        name: [_area(row["points"]) for row in where(rows, variant=name)]
-        for name in dict.fromkeys(row["variant"] for row in rows)
-    }
+    of_statistic = {name: where(rows, variant=name) for name in dict.fromkeys(row["variant"] for row in rows)}
+    areas = {name: [_area(row["points"], _limits(row["seed"])) for row in own] for name, own in of_statistic.items()}
     found = [
         paired(name.replace("_", " "), np.subtract(areas["anova"], own).tolist(), overlap=OVERLAP)
         for name, own in areas.items()
         if name != "anova"
     ]
     told = ", ".join(f"{name.replace('_', ' ')} {np.mean(own):.3f}" for name, own in areas.items())
+    points = [[row["points"] for row in own] for name, own in of_statistic.items() if name != "anova"]
+    if all(own == points[0] for own in points):
+        told += "; the others chose the same features in every split, so that this is one comparison"
     return {"anova-better": Evidence(found, f"areas: {told}")}
 
 
@@ -151,12 +153,20 @@ def _by_split(rows: list[Row]) -> list[list[Row]]:
     return [where(rows, seed=seed) for seed in sorted({row["seed"] for row in rows})]
 
 
-def _area(points: list[Row]) -> float:
-    """Return the area of (accuracy, attacker's error) that some number of features reaches."""
-    order = sorted(points, key=lambda point: -point["error"])
-    area, reached = 0.0, 0.0
-    for i, point in enumerate(order):
-        reached = max(reached, 1 - point["classifier_error"])
-        following = order[i + 1]["error"] if i + 1 < len(order) else 0.0
-        area += reached * (point["error"] - following)
-    return area
+def _limits(seed: int) -> tuple[Any, Any]:
+    """Return what nothing and everything generalized cost on the table of figure 12, from the kept fronts."""
+    from studies.front_attackers import kept_sweep
+
+    nothing, everything = kept_sweep("acs_income", "FeatureSelectionMinimizer", seed).points[:2]
+    return nothing, everything
+
+
+def _area(points: list[Row], limits: tuple[Any, Any]) -> float:
+    """Return the area under the front as elsewhere: the share of the rectangle between the limits that it beats."""
+    from sfumato.minimize.sweep_result import hypervolume
+
+    nothing, everything = limits
+    costs = np.array([(point["classifier_error"], 1 - point["error"]) for point in points])
+    ideal = np.array([nothing.test_error, everything.test_risk])
+    worst = np.array([everything.test_error, nothing.test_risk])
+    return hypervolume(costs, ideal, worst)

@@ -46,6 +46,7 @@ def evidence(cells: Cells) -> dict[str, Evidence]:
         "finer-links-more": _percents(cells, TABLE_4),
         "finer-links-more-35-states": _percents(cells, TABLE_4_ALL_STATES),
         "finer-singles-out": _alone_in_words(cells),
+        **dict.fromkeys(("smallest-network-best", "close-to-best"), _where_the_bucket_guesses(cells)),
     }
     return {name: Evidence(own, numbers.get(name, "")) for name, own in found.items()}
 
@@ -126,6 +127,16 @@ def _larger_networks(cells: Cells, generalizations: Sequence[Made]) -> list[Diff
         for made in generalizations
         for name in ARCHITECTURES[1:]
     ]
+
+
+def _where_the_bucket_guesses(cells: Cells) -> str:
+    """Return the trees of which all attackers err alike, to the last record: there the bucket guesses for all."""
+    alike = [
+        made.title for made in _TREES if len({_error(cells, made, name) for name in (*ARCHITECTURES, COUNTS)}) == 1
+    ]
+    return (
+        f"the same guesses by every network and by counting, those of the bucket: {'; '.join(alike)}" if alike else ""
+    )
 
 
 def _close_to_best(cells: Cells) -> list[Difference]:

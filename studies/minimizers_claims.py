@@ -125,7 +125,7 @@ def evidence(found: Found) -> dict[str, Evidence]:
     wanted = {name: _leads(found, own) for name, own in tables.items()}
     if found.of(SAMPLE):
         wanted["small-sample"] = _areas_apart(found, SAMPLE, "0.05", "1")
-        wanted["very-small-sample"] = _areas_apart(found, SAMPLE, "1", f"{SHARES[-1]:g}")
+        wanted["very-small-sample"] = _areas_apart(found, SAMPLE, "1", f"{SHARES[-2]:g}")
     for claim, minimizer in (("tree", TREE), ("adversarial", ADVERSARIAL)):
         pairs = [_areas_apart(found, ONE_ATTRIBUTE, f"{name} all", f"{name} one", minimizer) for name in ATTRIBUTES]
         wanted[f"one-attribute-{claim}"] = [one for pair in pairs for one in pair]
@@ -136,6 +136,10 @@ def evidence(found: Found) -> dict[str, Evidence]:
         name: "; ".join(filter(None, (_means_in_words(found, own), _by_network_in_words(found, own))))
         for name, own in tables.items()
     }
+    for least in _areas_apart(found, SAMPLE, "1", f"{SHARES[-1]:g}"):
+        numbers["very-small-sample"] = (
+            f"{SHARES[-1]:.1%} are too few for two leaves of {LEAF}: everything is generalized, {least.estimate:+.3f}"
+        )
     return {name: Evidence(own, numbers.get(name, "")) for name, own in wanted.items() if own}
 
 
@@ -167,7 +171,12 @@ def _means_in_words(found: Found, tables: Sequence[str]) -> str:
         others = [name for name in own if name != TREE]
         if TREE in own and others:
             best = max(others, key=own.__getitem__)
-            told.append(f"{TITLES[table]}: area {own[TREE]:.3f} beside {own[best]:.3f} of {_short(best)}")
+            [lead] = [one for one in _leads(found, [table]) if one.where.endswith(f", {_short(best)}")]
+            low, high = lead.interval()
+            told.append(
+                f"{TITLES[table]}: area {own[TREE]:.3f} beside {own[best]:.3f} of {_short(best)}, the next best "
+                f"({lead.estimate:+.3f} [{low:+.3f}, {high:+.3f}])"
+            )
     return "; ".join(told)
 
 

@@ -126,7 +126,7 @@ class Judgement:
     verdict : str
         One of `VERDICTS`.
     decisive : Difference
-        The mean over comparisons, or the comparison that decided.
+        The mean over comparisons, or the comparison that decided, is open or is the weakest.
     level : float
         Of the interval that decided: 95%, or more where several comparisons were tested.
     reason : str
@@ -154,6 +154,18 @@ def _beyond(differences: Sequence[Difference], bound: float) -> list[int]:
     return holm([one.chance_below(bound) for one in differences], (1 - LEVEL) / 2)
 
 
+def _lower_end(one: Difference) -> float:
+    return one.interval()[0]
+
+
+def _farthest_end(one: Difference) -> float:
+    return max(abs(end) for end in one.interval())
+
+
+def _least(differences: Sequence[Difference]) -> Difference:
+    return min(differences, key=lambda one: one.estimate)
+
+
 def _corrected(differences: Sequence[Difference]) -> float:
     return 1 - (1 - LEVEL) / len(differences)
 
@@ -162,17 +174,23 @@ def everywhere(differences: Sequence[Difference], margin: float) -> Judgement:
     """Judge that every comparison speaks for the claim.
 
     Refuted: some comparison lies below minus the margin, corrected by Holm's method. Held: no comparison can lie below
-    minus the margin (95% each), and their mean lies above 0.
+    minus the margin (95% each), and their mean lies above 0. What is shown is the comparison that refutes, the one that
+    is open, or, where the claim holds, the weakest: a mean over strong and weak rivals hides the nearest one.
     """
-    worst = min(differences, key=lambda one: one.estimate)
     wrong, mean = _beyond(differences, -margin), average(differences)
     if wrong:
         of = f"{len(wrong)} of {len(differences)} comparisons lie beyond the margin on the other side"
-        return Judgement(REFUTED, worst, _corrected(differences), of if len(differences) > 1 else "beyond the margin")
-    n_sure = sum(one.interval()[0] > -margin for one in differences)
-    if n_sure == len(differences) and mean.interval()[0] > 0:
-        return Judgement(HELD, mean, LEVEL, "")
-    return Judgement(INCONCLUSIVE, worst, _corrected(differences), _undecided(differences, n_sure, mean))
+        reason = of if len(differences) > 1 else "beyond the margin"
+        return Judgement(REFUTED, _least([differences[place] for place in wrong]), _corrected(differences), reason)
+    still_open = [one for one in differences if _lower_end(one) <= -margin]
+    if still_open:
+        return Judgement(INCONCLUSIVE, _least(still_open), _corrected(differences), _undecided(differences, still_open))
+    low, high = mean.interval()
+    if low <= 0:
+        return Judgement(INCONCLUSIVE, mean, LEVEL, "no comparison lies beyond the margin, nor their mean above 0")
+    several = f"the mean of {len(differences)} is {mean.estimate:+.3g} [{low:+.3g}, {high:+.3g}]"
+    weakest = min(differences, key=_lower_end)
+    return Judgement(HELD, weakest, LEVEL, several if len(differences) > 1 else "")
 
 
 def on_average(differences: Sequence[Difference], margin: float) -> Judgement:
@@ -195,16 +213,14 @@ def not_worse(differences: Sequence[Difference], margin: float) -> Judgement:
 
     Held: no comparison can lie below minus the margin (95% each). Refuted: some does, corrected by Holm's method.
     """
-    worst = min(differences, key=lambda one: one.interval()[0])
     wrong = _beyond(differences, -margin)
     if wrong:
-        lowest = min(differences, key=lambda one: one.estimate)
         of = f"{len(wrong)} of {len(differences)} comparisons are worse by more than the margin"
-        return Judgement(REFUTED, lowest, _corrected(differences), of)
-    n_sure = sum(one.interval()[0] > -margin for one in differences)
-    if n_sure == len(differences):
-        return Judgement(HELD, worst, LEVEL, "")
-    return Judgement(INCONCLUSIVE, worst, LEVEL, _undecided(differences, n_sure))
+        return Judgement(REFUTED, _least([differences[place] for place in wrong]), _corrected(differences), of)
+    still_open = [one for one in differences if _lower_end(one) <= -margin]
+    if not still_open:
+        return Judgement(HELD, min(differences, key=_lower_end), LEVEL, "")
+    return Judgement(INCONCLUSIVE, _least(still_open), LEVEL, _undecided(differences, still_open))
 
 
 def alike(differences: Sequence[Difference], margin: float) -> Judgement:
@@ -213,15 +229,17 @@ def alike(differences: Sequence[Difference], margin: float) -> Judgement:
     Held: every interval (95% each) lies within the margin. Refuted: some lies outside, corrected by Holm's method.
     """
     both = [*differences, *(one.turned() for one in differences)]
-    wrong = {place % len(differences) for place in _beyond(both, -margin)}
-    farthest = max(differences, key=lambda one: abs(one.estimate))
+    wrong = _beyond(both, -margin)
     if wrong:
-        of = f"{len(wrong)} of {len(differences)} comparisons differ by more than the margin"
+        places = sorted({place % len(differences) for place in wrong})
+        farthest = max((differences[place] for place in places), key=lambda one: abs(one.estimate))
+        of = f"{len(places)} of {len(differences)} comparisons differ by more than the margin"
         return Judgement(REFUTED, farthest, _corrected(both), of)
-    n_sure = sum(-margin < one.interval()[0] and one.interval()[1] < margin for one in differences)
-    if n_sure == len(differences):
-        return Judgement(HELD, farthest, LEVEL, "")
-    return Judgement(INCONCLUSIVE, farthest, LEVEL, _undecided(differences, n_sure))
+    still_open = [one for one in differences if _farthest_end(one) >= margin]
+    if not still_open:
+        return Judgement(HELD, max(differences, key=_farthest_end), LEVEL, "")
+    farthest = max(still_open, key=lambda one: abs(one.estimate))
+    return Judgement(INCONCLUSIVE, farthest, LEVEL, _undecided(differences, still_open))
 
 
 def somewhere(differences: Sequence[Difference], margin: float) -> Judgement:
@@ -229,13 +247,19 @@ def somewhere(differences: Sequence[Difference], margin: float) -> Judgement:
 
     Held: some comparison lies above 0, corrected by Holm's method. Refuted: none can lie above the margin (95% each).
     """
-    best = max(differences, key=lambda one: one.estimate)
-    right = _beyond([one.turned() for one in differences], 0.0)
+    turned = [one.turned() for one in differences]
+    right = _beyond(turned, 0.0)
+    surest = min(range(len(differences)), key=lambda place: turned[place].chance_below(0.0))
     if right:
-        return Judgement(HELD, best, _corrected(differences), f"in {len(right)} of {len(differences)} comparisons")
-    if all(one.interval()[1] < margin for one in differences):
-        return Judgement(REFUTED, best, LEVEL, "no comparison can lie beyond the margin")
-    return Judgement(INCONCLUSIVE, best, _corrected(differences), _single(best) or "no comparison is beyond chance")
+        reason = f"in {len(right)} of {len(differences)} comparisons"
+        return Judgement(HELD, differences[surest], _corrected(differences), reason)
+    highest = max(differences, key=lambda one: one.interval()[1])
+    if highest.interval()[1] < margin:
+        return Judgement(REFUTED, highest, LEVEL, "no comparison can lie beyond the margin")
+    open_one = differences[surest]
+    return Judgement(
+        INCONCLUSIVE, open_one, _corrected(differences), _single(open_one) or "no comparison is beyond chance"
+    )
 
 
 Rule = Callable[[Sequence[Difference], float], Judgement]
@@ -248,14 +272,12 @@ RULES: dict[str, Rule] = {
 }
 
 
-def _undecided(differences: Sequence[Difference], n_sure: int, mean: Difference | None = None) -> str:
-    if n_sure < len(differences):
-        single = _single(max(differences, key=lambda one: one.error))
-        if len(differences) == 1:
-            return single or "the interval reaches across the margin"
-        return single or f"the intervals decide {n_sure} of {len(differences)} comparisons"
-    assert mean is not None
-    return f"no comparison lies beyond the margin, and neither does their mean lie above 0 ({mean.estimate:+.3g})"
+def _undecided(differences: Sequence[Difference], still_open: Sequence[Difference]) -> str:
+    single = _single(max(differences, key=lambda one: one.error))
+    if len(differences) == 1:
+        return single or "the interval reaches across the margin"
+    n_sure = len(differences) - len(still_open)
+    return single or f"the intervals decide {n_sure} of {len(differences)} comparisons"
 
 
 def _single(one: Difference) -> str:

@@ -135,6 +135,38 @@ def test_one_wrong_cell_among_many_is_corrected_for_their_number():
     assert found.decisive is wrong
 
 
+def test_what_is_shown_is_the_comparison_that_is_open():
+    decided, still_open = exact(0.0, 0.0, where="decided"), exact(0.43, 0.5, where="open")
+    for rule in ("everywhere", "not worse", "alike"):
+        found = RULES[rule]([decided, still_open], 0.25)
+        assert (rule, found.verdict, found.decisive.where) == (rule, INCONCLUSIVE, "open")
+
+
+def test_where_all_speak_for_a_claim_the_weakest_is_shown_and_not_their_mean():
+    found = RULES["everywhere"]([exact(5.0, where="far behind"), exact(0.3, where="next best")], 0.5)
+    assert (found.verdict, found.decisive.where) == (HELD, "next best")
+    assert found.reason.startswith("the mean of 2 is +2.65 [")
+    assert RULES["everywhere"]([exact(5.0)], 0.5).reason == ""
+
+
+def test_where_nothing_is_worse_and_nothing_ahead_the_mean_is_shown():
+    found = RULES["everywhere"]([exact(0.0), exact(0.1)], 0.5)
+    assert (found.verdict, found.decisive.where, found.level) == (INCONCLUSIVE, "mean of 2", 0.95)
+
+
+def test_what_refutes_is_among_those_that_are_beyond_the_margin():
+    unsure, sure = exact(-2.0, 2.0, where="unsure"), exact(-1.5, 0.1, where="sure")
+    for rule in ("everywhere", "not worse", "alike"):
+        found = RULES[rule]([unsure, sure], 0.5)
+        assert (rule, found.verdict, found.decisive.where) == (rule, REFUTED, "sure")
+    assert RULES["alike"]([unsure.turned(), sure.turned()], 0.5).decisive.estimate == 1.5
+
+
+def test_what_shows_that_it_is_so_somewhere_is_the_surest():
+    found = RULES["somewhere"]([exact(3.0, 2.0, where="unsure"), exact(1.0, 0.1, where="sure")], 0.5)
+    assert (found.verdict, found.decisive.where) == (HELD, "sure")
+
+
 def test_random_signs_refute_seldom():
     """Ten methods that differ by nothing, five splits: the first edition refuted nearly all, this rule hardly any."""
     rng = np.random.default_rng(0)
@@ -166,6 +198,12 @@ def test_an_interval_that_is_wider_for_many_comparisons_says_so():
     assert judged.verdict == REFUTED
     assert judged.interval.endswith("points at 97.5% (small coins)")
     assert judged.reason == "1 of 2 comparisons lie beyond the margin on the other side"
+
+
+def test_the_interval_of_a_claim_that_holds_is_said_to_be_the_weakest():
+    judged = CLAIM.judged(Evidence([exact(5.0, where="far behind"), exact(0.3, where="next best")]))
+    assert judged.interval == "+0.30 [+0.10, +0.50] points (the weakest of 2: next best)"
+    assert judged.reason == "the mean of 2 is +2.65 [+2.45, +2.85]"
 
 
 def test_other_data_support_a_claim_but_never_refute_it():
