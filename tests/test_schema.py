@@ -175,9 +175,11 @@ def column_of(values, kind="number"):
 
 
 @EXAMPLES
-@given(st.lists(st.integers(0, 6) | st.none(), min_size=1, max_size=20), st.sampled_from(["Int64", "Float64", "str"]))
+@given(
+    st.lists(st.integers(0, 6) | st.none(), min_size=1, max_size=20), st.sampled_from(["Int64", "Float64", "string"])
+)
 def test_near_unique_means_more_than_half_of_the_values_occur_once(values, dtype):
-    given_values = [None if value is None else str(value) if dtype == "str" else value for value in values]
+    given_values = [None if value is None else str(value) if dtype == "string" else value for value in values]
     column = column_of(pd.array(given_values, dtype=dtype))
     counts = Counter(value for value in values if value is not None)
     n_single = sum(1 for count in counts.values() if count == 1)

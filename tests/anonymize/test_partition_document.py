@@ -248,7 +248,9 @@ def outermost_frame():
         {
             "age": generator.integers(20, 70, 200),
             "income": np.round(generator.normal(40_000, 9000, 200), 2),
-            "joined": pd.Timestamp("2015-03-01") + pd.to_timedelta(generator.integers(0, 2000, 200), unit="D"),
+            "joined": (pd.Timestamp("2015-03-01") + pd.to_timedelta(generator.integers(0, 2000, 200), unit="D")).astype(
+                "datetime64[us]"
+            ),
         }
     )
     frame.loc[0, "age"], frame.loc[1, "age"] = -7654, 987654

@@ -68,7 +68,12 @@ def test_twins_find_the_same_levels(seed, n_columns, min_records, share):
         return
     levels, loss, n_suppressed = slow
     assert fast.loss == pytest.approx(loss, abs=1e-8)
-    assert (fast.levels, fast.n_suppressed) == (levels, n_suppressed)
+    if fast.levels != levels:  # equal losses but for the steps in which they are added up
+        every = {own: found for own, *found in naive_lattice.every_node(codes, weights, columns)}
+        own = naive_lattice.node_loss(*every[fast.levels], min_records, options["max_suppressed"])
+        assert own is not None and own[0] == pytest.approx(loss, abs=1e-10)
+        n_suppressed = own[1]
+    assert fast.n_suppressed == n_suppressed
     assert int(weights[fast.group < 0].sum()) == n_suppressed
     sizes = np.bincount(fast.group[fast.group >= 0], weights=weights[fast.group >= 0])
     assert len(sizes) == fast.n_groups

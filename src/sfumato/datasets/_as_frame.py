@@ -179,7 +179,11 @@ def _convert(table: pa.Table, kind: Kind) -> Any:
         return importlib.import_module("polars").from_arrow(table)
     if kind == "pandas":
         # Consolidated blocks are copies and therefore writable; self_destruct keeps the peak near one table.
-        return _with_floats_for_missing(table).to_pandas(self_destruct=True)
+        frame = _with_floats_for_missing(table).to_pandas(self_destruct=True)
+        if int(importlib.import_module("pandas").__version__.split(".")[0]) < 3:  # there, codes of categories are not
+            for name in frame.columns[frame.dtypes == "category"]:
+                frame[name] = frame[name].copy()
+        return frame
     import numpy as np
     import pyarrow as pa
 

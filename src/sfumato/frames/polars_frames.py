@@ -60,7 +60,12 @@ class PolarsBackend:
                     f"column {name!r} has integers beyond 64 bits: expected integers that fit 64 bits with a sign. "
                     "Convert it to float, or to text if the numbers are codes."
                 ) from None
-        return series.to_arrow()
+        array = series.to_arrow()
+        if series.dtype == pl.Enum and not array.type.ordered:  # polars 1 does not say that its values have an order
+            import pyarrow as pa
+
+            array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary, ordered=True)
+        return array
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
         """Build a frame."""

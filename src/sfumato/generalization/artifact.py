@@ -219,7 +219,7 @@ class Generalization:
         >>> from sklearn.linear_model import LogisticRegression
         >>> from sfumato import PrivacyAwareTree
         >>> age, hours = np.tile(np.arange(20, 80), 10), np.repeat(np.arange(10), 60)
-        >>> X, y = np.column_stack([age, hours]), (age >= 50) & (hours > 4)
+        >>> X, y = np.column_stack([age, hours]), (age >= 50) & (hours > 1)
         >>> generalization = PrivacyAwareTree(alpha=0, min_samples_leaf=20).fit(X, y).generalization_
         >>> model = LogisticRegression().fit(generalization.codes(X), y)
         >>> generalization.ask({}, model).attribute

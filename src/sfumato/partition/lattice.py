@@ -97,7 +97,8 @@ def find_levels(
 ) -> Found | None:
     """Return the node with the lowest loss; None when no node meets the conditions.
 
-    Equal losses go to the node that suppresses fewer records, then to the lower levels, the first column first.
+    Equal losses go to the node that suppresses fewer records, then to the lower levels, the first column first. Losses
+    are added up as whole numbers of small steps: those of two nodes may be equal but for a rounding (about 1e-11).
 
     Parameters
     ----------
