@@ -257,7 +257,7 @@ def _draw(room, weight, groups, turns, seed, said, out):  # type: ignore[no-unty
         if n_said > 0:  # what the dealt values say
             for d in range(n):
                 u = dealt[d]
-                if stamp[u] != g:
+                if (d == 0 or u != dealt[d - 1]) and stamp[u] != g:
                     stamp[u] = g
                     if n_outputs > 0:
                         for o in range(n_outputs):

@@ -126,7 +126,8 @@ class RegionPlan:
         numbers : ndarray of int64, shape (records, outputs)
         n_threads : int
         """
-        own, target = classes.take(groups.order), numbers.take(groups.order, axis=0)
+        own = classes.take(groups.order)
+        target = numbers.take(groups.order, axis=0) if numbers.shape[1] else numbers  # a class has no numbers
         runs = runs_of(groups.offsets, _COUNTED_AT_ONCE)
 
         def task(item: tuple[int, slice]) -> GroupCounts:

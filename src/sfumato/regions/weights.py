@@ -126,6 +126,7 @@ def _most_likely(
     `said` is of shape (records, classes but the first, columns): each class beside the first.
     """
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
     n_records, n_others, n_columns = said.shape
     flat = np.ascontiguousarray(said.reshape(-1, n_columns).T)
@@ -144,7 +145,9 @@ def _most_likely(
 
     start = np.concatenate([np.ones(n_columns), np.zeros(n_others + 1)])
     bounds = [(0.0, None)] * n_columns + [(None, None)] * (n_others + 1)
-    found = np.round(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=_TOLERANCE).x, _DIGITS)
+    with threadpool_limits(1, user_api="blas"):  # its tiny matrices wake a thread that then waits busily for 0.1 s
+        solved = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=_TOLERANCE)
+    found = np.round(solved.x, _DIGITS)
     return found[:n_columns], found[n_columns:]
 
 
