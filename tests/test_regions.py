@@ -311,7 +311,9 @@ def test_a_region_is_read_in_the_words_of_its_target(adults):
 @pytest.mark.parametrize("floor", [50, 5000])
 def test_a_floor_above_k_counts_as_many_people_or_nothing(floor, adults):
     def said(whose):
-        return nullcontext() if floor == 50 else pytest.warns(UserWarning, match=f"shared by 5000 people{whose}:")
+        return (
+            nullcontext() if floor == 50 else pytest.warns(UserWarning, match=f"5000 people{whose} share is the same")
+        )
 
     X, y = adults  # 5000: more than the table has
     with said(" of one class"):
@@ -328,12 +330,20 @@ def test_a_floor_above_k_counts_as_many_people_or_nothing(floor, adults):
 def test_models_that_take_no_missing_values_learn_from_tables_smaller_than_the_floor():
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame(rng.normal(size=(15, 2)), columns=["a", "b"]), np.arange(15) % 3 == 0
-    with pytest.warns(UserWarning, match="no value of a column is shared by 20 people of one class: the model learns"):
+    with pytest.warns(UserWarning, match="20 people of one class share is the same for everybody: the model learns"):
         model = AnonymizedClassifier(LogisticRegression(), k=5, guide_estimator="labels", random_state=0).fit(X, y)
     assert not model.predict(X).any()
-    with pytest.warns(UserWarning, match="no value of a column is shared by 20 people: the model learns"):
+    with pytest.warns(UserWarning, match="what 20 people share is the same for everybody: the model learns"):
         numbers = AnonymizedRegressor(LinearRegression(), k=5, guide_estimator="labels", random_state=0).fit(X, X["a"])
     assert np.ptp(numbers.predict(X)) < 1e-9
+
+
+def test_a_mean_of_everybody_is_nothing_to_learn():
+    X = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30) % 7})
+    model = AnonymizedRegressor(LinearRegression(), anonymizer=MondrianAnonymizer(k=5), random_state=0)
+    with pytest.warns(UserWarning, match="what 20 people share is the same for everybody: the model learns nothing"):
+        model.fit(X, X["a"])
+    assert np.ptp(model.predict(X)) < 1e-9
 
 
 @pytest.mark.parametrize(("k", "floor"), [(2, 20), (5, 20), (10, 20), (20, 20), (35, 35), (50, 50), (1000, 50)])

@@ -27,7 +27,7 @@ from sfumato.anonymize.region_training import (
     framed,
     mean_weights,
     train_on_regions,
-    warn_if_nothing_is_counted,
+    warn_if_alike,
     why_no_regions,
 )
 from sfumato.arguments import (
@@ -145,7 +145,6 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         target = as_target_array(y)
         coding = code_target(target, is_number=self._guide_kind == "numbers")
         self.regions_ = regions = anonymizer._describe_regions(fitted, coding, target, floor)
-        warn_if_nothing_is_counted(regions)
         partition = getattr(anonymizer, "partition_", None)
         if isinstance(partition, Partition):
             anonymizer.partition_ = replace(partition, regions=regions)
@@ -157,6 +156,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         if not regions.target.is_known or set(table.names) != {*schema.dropped, *schema.quasi_identifiers}:
             # A drawn record keeps the other columns of the record that it stands for, and with them its target.
             drawn = regions.draw_beside(fitted.group, classes, generator, n_threads=n_threads)
+            warn_if_alike(drawn, regions)
             return fit_weighted(model, write(drawn.columns), y, weight)
         return train_on_regions(
             model, regions, write, mean_weights(regions, fitted.group, classes, weight), generator, n_threads=n_threads

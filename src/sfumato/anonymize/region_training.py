@@ -22,7 +22,7 @@ from sfumato.criteria.base import asks_records_alone
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.building import FrameKind, build_frame, kind_of_frame
-from sfumato.regions import Regions
+from sfumato.regions import Drawn, Regions
 
 _LEAST_FLOOR, _MOST_FLOOR = 20, 50
 """Of the default: with less than 20, or than 50 for k above it, attackers tell more about who trained a model than from
@@ -74,6 +74,7 @@ def train_on_regions(
     """
     target = regions.target
     drawn = regions.draw(random_state, n_records=n_records, n_threads=n_threads)
+    warn_if_alike(drawn, regions)
     records = write(drawn.columns)
     weight = None if mean_weights is None else mean_weights[drawn.group]
     if target.labels is None:
@@ -177,15 +178,17 @@ def drawn_classes(share: NDArray[np.float64], random_state: np.random.Generator)
     return chosen
 
 
-def warn_if_nothing_is_counted(regions: Regions) -> None:
-    """Warn if no value is shared by as many people as the floor: records that are drawn are then all alike."""
-    if regions.columns and not any(len(column.counts.n_records) for column in regions.columns):
+def warn_if_alike(drawn: Drawn, regions: Regions) -> None:
+    """Warn if all drawn records are alike, or their targets: a model learns nothing from them."""
+    said = drawn.numbers if drawn.numbers.shape[1] else drawn.shares
+    has_one_target = said.shape[1] > 0 and bool((said == said[0]).all())
+    if has_one_target or all((column.group == column.group[0]).all() for column in drawn.columns.values()):
         whose = "" if regions.target.labels is None else " of one class"
         warnings.warn(
-            f"no value of a column is shared by {regions.floor} people{whose}: the model learns nothing from the "
+            f"what {regions.floor} people{whose} share is the same for everybody: the model learns nothing from the "
             "quasi-identifiers. Pass a smaller floor, or learn_from='points'.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -132,12 +132,12 @@ def evidence(
     >>> sfumato.verify_evidence(pack.path, policy.file("release")).belongs_together
     True
     """
-    from sfumato.auditing.verify_evidence import MANIFEST, SIGNATURE_SUFFIX, as_written
+    from sfumato.auditing.verify_evidence import MANIFEST, SIGNATURE_SUFFIX, with_ending
     from sfumato.files.packs import pack, sha256, sign
     from sfumato.files.publishing import check_output, unfinished
     from sfumato.report.questionnaires import check_names
 
-    reporter, output = reporter or QuietReporter(), as_written(Path(output))
+    reporter, output = reporter or QuietReporter(), with_ending(Path(output))
     wanted, made_on = check_names(questionnaires), _day(date)
     policy, audit = _policy_and_audit(run)
     signature = None if key is None else output.with_name(output.name + SIGNATURE_SUFFIX)

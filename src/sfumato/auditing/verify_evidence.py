@@ -147,7 +147,8 @@ def verify_evidence(
     >>> [check.sentence for check in found.checks if check.name == "release"]
     ["'released.csv' is not the release that the pack is about, or was changed"]
     """
-    pack, release = as_written(Path(pack)), Path(release)
+    pack, release = Path(pack), Path(release)
+    pack = pack if pack.exists() else with_ending(pack)
     content = _content_of(pack)
     entries = unpack(content, pack.name)
     manifest = _manifest_of(entries, pack.name)
@@ -180,9 +181,9 @@ def count_release(path: Path, columns: Sequence[str]) -> NDArray[np.int64]:
     return count_groups(table, list(columns))
 
 
-def as_written(pack: Path) -> Path:
-    """Return the file of a pack: a name without an ending gets ``.zip``, unless there is something of that name."""
-    return pack if pack.suffix or not pack.name or pack.exists() else pack.with_name(f"{pack.name}.zip")
+def with_ending(pack: Path) -> Path:
+    """Return the file of a pack: a name without an ending gets ``.zip``."""
+    return pack if pack.suffix or not pack.name else pack.with_name(f"{pack.name}.zip")
 
 
 def _content_of(pack: Path) -> bytes:

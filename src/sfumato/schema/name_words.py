@@ -96,7 +96,7 @@ SURVEY_CODES = _words(
 )
 _COUNT_FIRST = _words("num number n no nb count total sum avg mean min max")
 _CODE_LAST = _words("code codes cd recode type class category cat")
-_KIND_LAST = _CODE_LAST | _words("types kind kinds length count")
+_KIND_LAST = _words("type types kind kinds class category length count")  # a code of a name, such as Soundex, is one
 
 
 def words_of(name: str) -> list[str]:
