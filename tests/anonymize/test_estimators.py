@@ -104,14 +104,14 @@ def test_regressing_equals_doing_the_four_steps_by_hand():
 def test_whole_numbers_guide_a_regressor_as_numbers():
     X = np.arange(40.0)[:, None]
     y = np.arange(40) // 4 * 3
-    fitted = AnonymizedRegressor(DecisionTreeRegressor(random_state=0), k=4, floor=4).fit(X, y)
+    fitted = AnonymizedRegressor(DecisionTreeRegressor(random_state=0), k=4, floor=1).fit(X, y)
     numbers_guide = ModelGuidedAnonymizer(4, guide_kind="numbers").fit(X, y)
     labels_guide = ModelGuidedAnonymizer(4, guide_kind="labels").fit(X, y)
     first_split = [
         m.partition_.to_dict()["nodes"][0]["at_most"] for m in (fitted.anonymizer_, numbers_guide, labels_guide)
     ]
     assert first_split[0] == first_split[1] != first_split[2]
-    own = AnonymizedRegressor(DecisionTreeRegressor(random_state=0), anonymizer=ModelGuidedAnonymizer(4), floor=4)
+    own = AnonymizedRegressor(DecisionTreeRegressor(random_state=0), anonymizer=ModelGuidedAnonymizer(4), floor=1)
     own.fit(X, y)
     assert own.anonymizer_.partition_.to_dict() == fitted.anonymizer_.partition_.to_dict()
 
