@@ -72,5 +72,5 @@ def test_an_index_of_numbers_or_few_labels_is_not(index):
 def test_no_warning_where_nothing_leaves():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = AnonymizedClassifier(DecisionTreeClassifier(), k=5)
+        model = AnonymizedClassifier(DecisionTreeClassifier(), k=5, floor=1)
         assert model.fit(FRAME.set_axis(TELLING[0]), np.arange(40) % 2).score(FRAME, np.arange(40) % 2) >= 0.5
