@@ -375,3 +375,11 @@ def test_it_says_what_it_takes():
     assert tags.input_tags.categorical and tags.input_tags.string and tags.input_tags.allow_nan
     assert tags.target_tags.required
     assert tags.transformer_tags is not None and tags.estimator_type is None
+
+
+def test_columns_may_be_labelled_by_numbers():
+    records = np.random.default_rng(0).integers(0, 50, (600, 3))
+    bounds = dict.fromkeys("012", (0, 50))
+    anonymizer = PrivateAnonymizer(epsilon=1, bounds=bounds, labels=[0, 1])
+    released = anonymizer.fit(pd.DataFrame(records), (records[:, 0] > 25).astype(int)).release().table
+    assert list(released.columns) == [0, 1, 2]

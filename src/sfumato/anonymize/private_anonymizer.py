@@ -338,16 +338,15 @@ class PrivateAnonymizer(TransformerMixin, BaseEstimator):
         rows: NDArray[np.int64] | None,
         epsilon: float,
     ) -> PrivateLogisticRegression:
+        X = select(X, names, [table.position_of(name) for name in names])
         # Columns of an array are named by their places, which are others without the unit.
-        own = names if table.has_named_columns else [f"x{place}" for place in range(len(names))]
-        named_anew = dict(zip(names, own, strict=True))
+        named_anew = dict(zip(names, read_table(X).names, strict=True))
         guide = PrivateLogisticRegression(
             epsilon, delta=self.delta,
             bounds={named_anew[name]: ends for name, ends in (self.bounds or {}).items()},
             categories={named_anew[name]: values for name, values in (self.categories or {}).items()},
             classes=list(range(len(labels))), n_intervals=self.n_intervals,
         )  # fmt: skip
-        X = select(X, names, [table.position_of(name) for name in names])
         if rows is not None:
             X, label = read_table(X).replaced({}, keep_rows=rows), label[rows]
         return guide.fit(X, label)
