@@ -94,7 +94,7 @@ class LearnsFromAnatomy(MetaEstimatorMixin, BaseEstimator):
                 "be read by. Convert the arrays."
             )
         places = [place for place, name in enumerate(table.names) if name not in dropped]
-        own = select(anatomized.identifying, [table.names[place] for place in places], places)
+        own = select(anatomized.identifying, places)
         rest = AnatomizedTable(own, anatomized.sensitive, anatomized.l, anatomized.group, anatomized.n_suppressed)
         self._columns = [list(rest.identifying_columns)]
         self._columns += [list(read_table(frame).names[:-1]) for frame in rest.sensitive_tables]

@@ -262,7 +262,7 @@ def _shuffled(
         frame = part if frame is None else side_by_side(frame, order, part, order)
     listed = [name for own in groups for name in sorted(own, key=table.names.index)]
     names = [name for name in table.names if name in listed]
-    return select(frame, names, [listed.index(name) for name in names])
+    return select(frame, [listed.index(name) for name in names])
 
 
 def _join_neighbors(

@@ -129,7 +129,7 @@ class AnatomizedTable:
             l = self.l if isinstance(self.l, int) else self.l[first : first + n_columns]  # noqa: E741
             first += n_columns
             places = [*range(n_own), n_own + number]
-            own = select(self.identifying, [names[place] for place in places], places)
+            own = select(self.identifying, places)
             found.append(AnatomizedTable(own, frame, l, group, self.n_suppressed))
         return tuple(found)
 
@@ -328,7 +328,7 @@ def groups_of(frame: Any) -> NDArray[np.int64]:
 def without_groups(frame: Any, n_groups: int = 1) -> Any:
     """Return a table without its last columns, the groups."""
     names = read_table(frame).names[:-n_groups]
-    return select(frame, list(names), list(range(len(names))))
+    return select(frame, list(range(len(names))))
 
 
 def matched_groups(table: AnatomizedTable) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -338,7 +338,7 @@ class PrivateAnonymizer(TransformerMixin, BaseEstimator):
         rows: NDArray[np.int64] | None,
         epsilon: float,
     ) -> PrivateLogisticRegression:
-        X = select(X, names, [table.position_of(name) for name in names])
+        X = select(X, [table.position_of(name) for name in names])
         # Columns of an array are named by their places, which are others without the unit.
         named_anew = dict(zip(names, read_table(X).names, strict=True))
         guide = PrivateLogisticRegression(

@@ -148,7 +148,7 @@ def _features_and_target(sampled: Any, like: Table, target: str, y: NDArray[Any]
                 "expected those that fit got."
             )
         places = [table.position_of(name) for name in names]
-    return select(sampled, names[:-1], places[:-1]), _target_values(table.column(names[-1]), y)
+    return select(sampled, places[:-1]), _target_values(table.column(names[-1]), y)
 
 
 def _target_values(column: Any, y: NDArray[Any]) -> NDArray[Any]:

@@ -124,8 +124,8 @@ def rows_of(frame: Any, start: int, stop: int) -> Any:
     return nw.from_native(frame, eager_only=True)[start:stop].to_native()
 
 
-def select(frame: Any, names: list[str], positions: list[int]) -> Any:
-    """Return some columns of a frame, by name; of an array, by position."""
+def select(frame: Any, positions: list[int]) -> Any:
+    """Return some columns of a frame or an array, by their positions."""
     import narwhals as nw
 
     if isinstance(frame, np.ndarray):
