@@ -142,6 +142,16 @@ def spoken(case, plain, shown, g, u, *, least, own=None, above=None):
     return np.log(np.array(share[1:]) / share[0])
 
 
+def spoken_everywhere(case, plain, u, *, least):
+    """Return what a value says in the whole table."""
+    if case.target.shape[1]:
+        return least[u]
+    share = [
+        max(plain.share_of_whole(c, FALLBACK)[u], 0.5 / (plain.whole[c].sum() + 1)) for c in range(case.n_classes)
+    ]
+    return np.log(np.array(share[1:]) / share[0])
+
+
 def whole_targets(case, plain):
     """Return what each value says in the whole table about a target of numbers."""
     people, sums = Counter(), {u: np.zeros(case.target.shape[1]) for u in range(case.n_units)}
@@ -158,7 +168,7 @@ def whole_targets(case, plain):
 def test_draws_follow_the_shares_and_say_what_the_counts_say(groups_and_cells):
     case, inside = groups_and_cells
     counts, plain = counted(case), PlainRegions(case)
-    drawing = Drawing(counts, whole_table(counts, FALLBACK), inside, 0.5)
+    drawing = Drawing(counts, whole_table(counts, FALLBACK), inside, 0.5, 0.25)
     rng, n_draws = np.random.default_rng(0), 500
     least = whole_targets(case, plain)
     for g in {0, case.n_groups - 1}:
@@ -177,7 +187,8 @@ def test_draws_follow_the_shares_and_say_what_the_counts_say(groups_and_cells):
                 assert seen[u] / n_draws == pytest.approx(n / total, abs=2.5 / n_draws)
             for u in seen:
                 row = said[int(np.flatnonzero(drawn == u)[0])]
-                assert row == pytest.approx(0.5 * spoken(case, plain, shown, g, u, least=least))
+                everywhere = spoken_everywhere(case, plain, u, least=least)
+                assert row == pytest.approx(0.5 * spoken(case, plain, shown, g, u, least=least) + 0.25 * everywhere)
 
 
 def test_records_of_classes_in_any_order_get_the_values_of_their_class():
@@ -187,7 +198,7 @@ def test_records_of_classes_in_any_order_get_the_values_of_their_class():
     counts = counted(case)
     rng = np.random.default_rng(0)
     asked, drawn = rng.permutation(np.repeat([0, 1], 400)).astype(np.int32), np.empty(800, np.int32)
-    drawing = Drawing(counts, whole_table(counts, 0), everything(1, 5), 1.0)
+    drawing = Drawing(counts, whole_table(counts, 0), everything(1, 5), 1.0, 0.0)
     draw_column(drawing, np.array([0]), turns_of(np.array([0, 800]), asked), 1, np.zeros((800, 0)), drawn)
     for c, expected in ((0, {0: 300, 1: 100}), (1, {2: 50, 3: 350})):
         own = drawn[asked == c]
@@ -200,7 +211,7 @@ def test_records_of_classes_in_any_order_get_the_values_of_their_class():
 def test_a_record_does_not_speak_for_itself(case):
     counts, plain = counted(case), PlainRegions(case)
     least = whole_targets(case, plain)
-    drawing = Drawing(counts, whole_table(counts, FALLBACK), everything(case.n_groups, case.n_units), 1.0)
+    drawing = Drawing(counts, whole_table(counts, FALLBACK), everything(case.n_groups, case.n_units), 1.0, 0.0)
     above = case.target - case.means[case.group] if case.target.shape[1] else np.zeros((len(case.units), 0))
     said = look_up_column(drawing, np.arange(case.n_groups), case.offsets, case.classes, case.units, above)
     holds = np.ones(case.n_units, bool)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-FAN, AS_MANY = 4, 10.0
+FAN, AS_MANY = 4, 100.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -268,9 +268,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
         counting = RegionCounting(plan_regions(columns, target, floor), len(fitted.group), n_threads=self._n_threads())
         counting.add(lambda j: columns[j].codes, collect(fitted.group, self.n_groups_), *target.coded(y))
         partition = getattr(self, "partition_", None)
-        if partition is None or not target.stays_in_cells:
-            return counting.regions(None)
-        return counting.regions(partition.cell_columns(columns, {}))
+        return counting.regions(None if partition is None else partition.cell_columns(columns, {}))
 
     def _rewrite_fitted(self, fitted: Fit) -> Any:
         return self.partition_.rewrite(fitted.table, fitted.group, n_threads=self._n_threads())

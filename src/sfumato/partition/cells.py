@@ -49,6 +49,11 @@ class ColumnCells:
         """Return which of some codes of a category column belong to a cell; cells in a column give a row each."""
         return np.asarray((self.mask[cell, codes >> 6] >> (codes & 63).astype(np.uint64)) & np.uint64(1) != 0)
 
+    def all_hold(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some codes of a category column belong to each cell, a row per cell."""
+        octets = np.ascontiguousarray(self.mask, "<u8").view(np.uint8)
+        return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_).take(codes, axis=1)
+
 
 class Inside(NamedTuple):
     """The values of a column that lie in the cell of each group. Arrays, as kernels need them."""

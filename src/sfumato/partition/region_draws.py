@@ -3,8 +3,9 @@
 
 The shares of a group's values are its own counts, and for the records that are drawn from pools those of its pools, the
 nearer ones more. What a value speaks for is added up over columns: for classes the logarithm of its share in each class
-beside that in the first, for numbers how far the mean target of those who have it lies above that of their groups. Both
-are drawn a little towards what the value says in the whole table. See ``region_counts``.
+beside that in the first, for numbers how far the mean target of those who have it lies above that of their groups. It
+says so twice, with a weight for each: in the group, drawn a little towards the whole table, and in the whole table. See
+``region_counts``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.partition.cells import Inside, everything
 from sfumato.partition.region_counts import FAN, ColumnCounts, n_pools
 
-_AS_MANY = 10.0
+_AS_MANY = 100.0
 """How many records of a group its whole table counts for, when values speak."""
 
 
@@ -28,6 +29,14 @@ class Whole(NamedTuple):
     share: NDArray[np.float64]  # (classes, values)
     least: NDArray[np.float64]  # (classes,): half a person; a value that is not counted may still be there
     target: NDArray[np.float64]  # (values, outputs): how far the mean target lies above those of the groups
+    n_targets: NDArray[np.float64]  # (values,): records of these means, if there are outputs
+
+    def says(self) -> NDArray[np.float64]:
+        """Return what each value says in the whole table, shape (values, classes but the first) or (values, outputs)."""
+        if self.target.shape[1]:
+            return self.target
+        likely = np.log(np.maximum(self.share, self.least[:, np.newaxis]))
+        return np.ascontiguousarray((likely[1:] - likely[0]).T)
 
 
 class Drawing(NamedTuple):
@@ -36,7 +45,8 @@ class Drawing(NamedTuple):
     counts: ColumnCounts
     whole: Whole
     inside: Inside
-    weight: float  # of what its values say
+    weight: float  # of what its values say in a group
+    whole_weight: float  # of what they say in the whole table
 
 
 def whole_table(counts: ColumnCounts, fallback: int) -> Whole:
@@ -51,13 +61,13 @@ def whole_table(counts: ColumnCounts, fallback: int) -> Whole:
     total = n.sum(axis=1, keepdims=True)
     own = np.where(total > 0, n, every)
     share = own / own.sum(axis=1, keepdims=True)
-    nothing = Whole(share, 0.5 / (total[:, 0] + 1), np.zeros((n.shape[1], counts.target.shape[1])))
+    n_targets, sums = np.zeros(n.shape[1]), np.zeros((n.shape[1], counts.target.shape[1]))
+    nothing = Whole(share, 0.5 / (total[:, 0] + 1), sums, n_targets)
     if not counts.target.shape[1]:
         return nothing
-    room = _make_room(Drawing(counts, nothing, everything(len(counts.n_from_pools), n.shape[1]), 1.0))
-    people, sums = np.zeros(n.shape[1]), np.zeros_like(nothing.target)
-    _add_up(room, people, sums)
-    return nothing._replace(target=sums / np.where(people > 0, people, 1.0)[:, np.newaxis])
+    room = _make_room(Drawing(counts, nothing, everything(len(counts.n_from_pools), n.shape[1]), 1.0, 0.0))
+    _add_up(room, n_targets, sums)
+    return nothing._replace(target=sums / np.where(n_targets > 0, n_targets, 1.0)[:, np.newaxis])
 
 
 class Turns(NamedTuple):
@@ -107,7 +117,8 @@ def draw_column(
     out : ndarray of int
         The value of each record.
     """
-    _draw(_make_room(drawing), drawing.weight, groups, turns, np.uint64(seed), said, out)
+    everywhere = drawing.whole_weight * drawing.whole.says()
+    _draw(_make_room(drawing), drawing.weight, everywhere, groups, turns, np.uint64(seed), said, out)
 
 
 def look_up_column(
@@ -118,7 +129,7 @@ def look_up_column(
     units: NDArray[np.int32],
     above: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return what the values of counted records say, shape (records, classes but the first) or (records, outputs).
+    """Return what the values of counted records say in their groups, shape (records, classes but the first or outputs).
 
     A record is left out of the counts: it would speak for itself.
 
@@ -165,6 +176,7 @@ class Room(NamedTuple):
     whole_share: NDArray[np.float64]  # see `Whole`
     whole_least: NDArray[np.float64]
     whole_target: NDArray[np.float64]
+    whole_n_targets: NDArray[np.float64]
     cell: NDArray[np.int64]  # see `Inside`
     holds: NDArray[np.bool_]
     is_whole: NDArray[np.bool_]
@@ -213,22 +225,22 @@ def _make_room(drawing: Drawing) -> Room:
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _find_commonest(room, out):  # type: ignore[no-untyped-def]
-    own, of_pools, place, whole = room.own, room.of_pools, room.place, room.whole_share
+    own, of_pools, place, whole, holds = room.own, room.of_pools, room.place, room.whole_share, room.holds
     for g in range(out.shape[0]):
-        q, most = g % FAN, 0.0
+        q, most, cell = g % FAN, 0.0, room.cell[g]
         if place[1] != g // FAN:
             _enter(room, g // FAN)
         for anywhere in range(2):
             for u in range(whole.shape[1] if most == 0.0 else 0):
                 n = 0.0
-                for c in range(whole.shape[0]):
+                for c in range(whole.shape[0] if holds[cell, u] or anywhere == 1 else 0):
                     n += whole[c, u] if anywhere == 1 else own[q, c, u] + of_pools[q, c] * room.pooled[1, c, u]
                 if n > most:
                     out[g], most = u, n
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _draw(room, weight, groups, turns, seed, said, out):  # type: ignore[no-untyped-def]
+def _draw(room, weight, everywhere, groups, turns, seed, said, out):  # type: ignore[no-untyped-def]
     stamp, says, entered = room.stamp, room.says, room.place
     turn_stop, turn_class, stop_of_group = turns.stop, turns.of_class, turns.of_group
     voice, hand = _voice(room), _hand(room)
@@ -259,13 +271,17 @@ def _draw(room, weight, groups, turns, seed, said, out):  # type: ignore[no-unty
                 u = dealt[d]
                 if (d == 0 or u != dealt[d - 1]) and stamp[u] != g:
                     stamp[u] = g
-                    if n_outputs > 0:
+                    if weight == 0.0:  # as of many columns
+                        for s in range(n_said):
+                            says[u, s] = everywhere[u, s]
+                    elif n_outputs > 0:
                         for o in range(n_outputs):
-                            says[u, o] = weight * _above(voice, q, u, o, 0.0, 0.0)
+                            says[u, o] = everywhere[u, o] + weight * _above(voice, q, u, o, 0.0, 0.0)
                     else:
                         own = _share(voice, q, u, np.int64(0), 0.0)
                         for s in range(n_said):
-                            says[u, s] = weight * np.log(_share(voice, q, u, s + 1, 0.0) / own)
+                            here = np.log(_share(voice, q, u, s + 1, 0.0) / own)
+                            says[u, s] = everywhere[u, s] + weight * here
         while turn < stop_of_group[at]:
             c, stop = turn_class[turn], turn_stop[turn]
             low, n_left = first[c], left[c]
@@ -417,12 +433,14 @@ def _enter(room, pool):  # type: ignore[no-untyped-def]
             n_drawn = float(n_from_pools[g, c])
             if n_own == 0.0 and n_drawn == 0.0:
                 n_drawn = 1.0  # nothing of its own: all of it is drawn from pools
-            in_pools = pooled_sum[c, n_units - 1]
-            if not is_whole and n_drawn > 0.0:
+            in_pools, n_inside = pooled_sum[c, n_units - 1], n
+            if not is_whole and n_drawn > 0.0:  # not all values of the pools are drawn: those that are go on the list
                 in_pools = 0.0
                 for u in range(n_units):
-                    if holds[cell, u]:
+                    if holds[cell, u] and pooled[c, u] > 0.0:
                         in_pools += pooled[c, u]
+                        listed[q, c, n_inside], summed[q, c, n_inside] = u, in_pools
+                        n_inside += 1
             if in_pools == 0.0:
                 n_drawn = 0.0
             of_pools[q, c] = n_drawn / in_pools if n_drawn > 0.0 else 0.0
@@ -434,13 +452,10 @@ def _enter(room, pool):  # type: ignore[no-untyped-def]
                             n_own += share[c, u]
                             listed[q, c, n], summed[q, c, n] = u, n_own
                             n += 1
-            elif not is_whole and n_drawn > 0.0:  # not all values of the pools are drawn: those that are go on the list
-                for u in range(n_units):
-                    if holds[cell, u] and pooled[c, u] > 0.0:
-                        n_own += of_pools[q, c] * pooled[c, u]
-                        listed[q, c, n], summed[q, c, n] = u, n_own
-                        n += 1
-                n_drawn = 0.0
+            elif not is_whole and n_drawn > 0.0:
+                for s in range(n, n_inside):
+                    summed[q, c, s] = n_own + of_pools[q, c] * summed[q, c, s]
+                n_own, n_drawn, n = n_own + n_drawn, 0.0, n_inside
             n_listed[q, c] = n
             n_to_draw[q, c] = n_own + n_drawn
 

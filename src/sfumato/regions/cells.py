@@ -34,7 +34,7 @@ def inside_of(cells: ColumnCells, reach: NDArray[np.int64], missing: NDArray[np.
     """
     first, last = reach.T
     if is_category:
-        holds = np.stack([cells.holds(cell, np.maximum(first, 0)) for cell in range(cells.n_cells)])
+        holds = cells.all_hold(np.maximum(first, 0))
     else:
         holds = (cells.low[:, np.newaxis] <= last) & (first <= cells.high[:, np.newaxis])
     holds = np.where(missing, cells.has_missing[:, np.newaxis], holds)

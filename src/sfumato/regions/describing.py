@@ -172,7 +172,7 @@ class RegionPlan:
         """
         target = RegionTarget(self.target.labels, targets.n_in_class.astype(np.float64), means, self.target.is_flat)
         columns = [_region_column(self, j, own) for j, own in enumerate(counts)]
-        if cells is not None and target.stays_in_cells:
+        if cells is not None:
             columns = [_in_cells(*own) for own in zip(columns, cells, self.unit_of_code, strict=True)]
         return Regions(tuple(columns), targets.sizes, target, None, self.floor)
 

@@ -23,7 +23,8 @@ from sfumato.regions.regions import RegionColumn, Regions
 from sfumato.regions.target import MOST_CLASSES, RegionTarget
 from sfumato.regions.weights import Weights
 
-VERSION = 1
+VERSION = 2
+"""Documents of version 1 have no weights of the whole table, and of classes they draw values from anywhere."""
 
 _COUNTS = {
     "per_row": [is_count],
@@ -52,7 +53,7 @@ SHAPE = {
     "classes?": [is_count],
     "means?": [[is_number]],
     "is_flat?": is_flag,
-    "weights": {"columns": [is_number], "group": is_number, "classes": [is_number]},
+    "weights": {"columns": [is_number], "whole?": [is_number], "group": is_number, "classes": [is_number]},
     "columns": [_COLUMN],
 }
 
@@ -83,7 +84,8 @@ def regions_to_dict(regions: Regions) -> dict[str, Any] | None:
         document |= {"means": target.means.tolist(), "is_flat": target.is_flat}
     return document | {
         "weights": {
-            "columns": weights.columns.tolist(), "group": weights.group, "classes": weights.classes[kept].tolist(),
+            "columns": weights.columns.tolist(), "whole": weights.whole.tolist(), "group": weights.group,
+            "classes": weights.classes[kept].tolist(),
         },
         "columns": [_column_to_dict(column, kept) for column in regions.columns],
     }  # fmt: skip
@@ -143,7 +145,7 @@ def regions_from_dict(document: Mapping[str, Any], sizes: NDArray[np.int64], cel
         If parts are absent, not of their kind, or do not fit together.
     """
     _check(find_misfit(document, SHAPE) is None, "parts that are absent or not of their kind")
-    _check(document["version"] == VERSION, "another version")
+    _check(document["version"] == (VERSION if "whole" in document["weights"] else 1), "another version")
     floor, n_groups = document["floor"], len(sizes)
     names = [part["name"] for part in document["columns"]]
     _check(floor > 0 and bool(names), "no floor or no columns")
@@ -154,7 +156,7 @@ def regions_from_dict(document: Mapping[str, Any], sizes: NDArray[np.int64], cel
     for part in document["columns"]:
         column = _column_from_dict(part, floor, n_groups, n_classes, n_outputs)
         cells = cells_of(column)
-        if cells is not None and target.stays_in_cells:
+        if cells is not None and (document["version"] > 1 or target.labels is None):
             own, codes = cells
             is_category = column.categories is not None
             _check(is_category == (column.reach is None), "numbers of no reach")
@@ -163,10 +165,14 @@ def regions_from_dict(document: Mapping[str, Any], sizes: NDArray[np.int64], cel
         columns.append(column)
     own_weights = document["weights"]
     weights = Weights(
-        np.array(own_weights["columns"], np.float64), float(own_weights["group"]),
-        np.array(own_weights["classes"], np.float64),
+        np.array(own_weights["columns"], np.float64),
+        np.array(own_weights.get("whole", [0.0] * len(columns)), np.float64),
+        float(own_weights["group"]), np.array(own_weights["classes"], np.float64),
     )  # fmt: skip
-    _check((len(weights.columns), len(weights.classes)) == (len(columns), n_classes), "weights of other columns")
+    _check(
+        (len(weights.columns), len(weights.whole), len(weights.classes)) == (len(columns), len(columns), n_classes),
+        "weights of other columns",
+    )
     return Regions(tuple(columns), sizes, target, weights, floor)
 
 

@@ -76,10 +76,10 @@ class RegionColumn:
         """The values in the whole table, as the counts have them."""
         return whole_table(self.counts, self.fallback)
 
-    def drawing(self, weight: float) -> Drawing:
+    def drawing(self, weight: float, whole_weight: float) -> Drawing:
         """Return what kernels need to draw from the column, or to look up what its values say."""
         inside = self.inside or everything(len(self.counts.n_from_pools), len(self.values))
-        return Drawing(self.counts, self.whole, inside, weight)
+        return Drawing(self.counts, self.whole, inside, weight, whole_weight)
 
     def entries_of(self, row: int) -> Iterator[tuple[str, int]]:
         """Yield the values and intervals of a row of the counts as text, with the people who have them."""
@@ -102,7 +102,7 @@ class RegionColumn:
     @cached_property
     def commonest(self) -> NDArray[np.int32]:
         """The value that most people of each group are expected to have."""
-        return commonest_values(self.drawing(1.0))
+        return commonest_values(self.drawing(1.0, 0.0))
 
     def known(self, column: Column, group: Callable[[], NDArray[np.int32]] | None) -> GroupedValues | None:
         """Return a column of later records with categories that are never drawn replaced; None if it has none.
@@ -252,8 +252,8 @@ class Regions:
     ) -> Drawn:
         """Draw one record for each of some records, of its group and meant to have its class.
 
-        Columns that say the same would then say it twice, so a column follows the record's class as often as its weight
-        says, and else the class of anybody in the group.
+        Columns that say the same would then say it twice, so a column follows the record's class as often as its
+        weights say, and else the class of anybody in the group.
         """
         groups = collect(group, self.n_groups)
         order = groups.order
@@ -290,7 +290,8 @@ class Regions:
         n_records, n_classes, n_outputs = len(group), target.n_in_class.shape[1], target.means.shape[1]
         units = np.empty((len(self.columns), n_records), np.uint16)
         said = np.zeros((n_records, (n_outputs or n_classes - 1) if speaks else 0))
-        drawings = [column.drawing(w) for column, w in zip(self.columns, weights.columns.tolist(), strict=True)]
+        of_columns = zip(self.columns, weights.columns.tolist(), weights.whole.tolist(), strict=True)
+        drawings = [column.drawing(here, everywhere) for column, here, everywhere in of_columns]
         runs = runs_of(offsets, _DRAWN_AT_ONCE)
 
         def draw_run(run: slice, generator: np.random.Generator) -> None:
@@ -300,7 +301,7 @@ class Regions:
             for j, drawing in enumerate(drawings):
                 seed = int(generator.integers(_SEEDS, dtype=np.uint64))
                 if not speaks and n_classes > 1:
-                    turns = turns_of(own, _often_own(classes[part], own, drawing.weight, generator))
+                    turns = turns_of(own, _often_own(classes[part], own, drawing.weight + drawing.whole_weight, generator))
                 draw_column(drawing, np.arange(run.start, run.stop), turns, seed, said[part], units[j, part])
 
         tasks: list[Callable[[], Any]] = [arrange]

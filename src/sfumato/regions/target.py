@@ -45,15 +45,6 @@ class TargetCoding:
         """Number of outputs of numbers."""
         return 0 if self.scale is None else len(self.scale.low)
 
-    @property
-    def stays_in_cells(self) -> bool:
-        """Whether only values that lie in the cell of a group are drawn for it.
-
-        Where classes are told apart, a value from elsewhere brings what it says along. Of numbers, that is a mean of
-        other groups, and the values of the group's own cell do better.
-        """
-        return self.labels is None
-
     def classes(self, y: NDArray[Any]) -> NDArray[np.int32]:
         """Return the class of some records, which have the labels that are known."""
         if self.labels is None:
@@ -121,8 +112,3 @@ class RegionTarget:
     def is_known(self) -> bool:
         """Whether regions can say what the target of a drawn record is."""
         return self.labels is not None or self.means.shape[1] > 0
-
-    @property
-    def stays_in_cells(self) -> bool:
-        """As of `TargetCoding`."""
-        return self.labels is None

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 HALF = 0.5  # of a person, added to counts before their logarithm is taken
 _PULL = 1e-5
 _FAR = 700.0  # beyond it the exponential has no number
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-5
+_START = 0.3  # of each weight; nearer to what is found than 1, since columns say much twice
 _DIGITS = 6  # after the point; more would only show in which order sums were added up
 
 
@@ -28,12 +29,14 @@ class Weights:
     """Weights with which what is counted becomes the target of a drawn record.
 
     Columns that say the same, such as marital status and relationship, must not count twice, and a few people of a
-    group say less than all people. So each column has a weight, found with the true target of counted records.
+    group say less than all people. So each column has two weights, found with the true target of counted records.
 
     Attributes
     ----------
     columns : ndarray of float64
-        Weight of what each column says.
+        Weight of what each column says in a group.
+    whole : ndarray of float64
+        Weight of what each column says in the whole table.
     group : float
         Weight of the shares of classes in a group.
     classes : ndarray of float64
@@ -41,6 +44,7 @@ class Weights:
     """
 
     columns: NDArray[np.float64]
+    whole: NDArray[np.float64]
     group: float
     classes: NDArray[np.float64]
 
@@ -83,29 +87,36 @@ def learn_weights(regions: Regions, sample: Sample, *, n_threads: int = 1) -> We
     n_classes, n_outputs = regions.target.n_in_class.shape[1], regions.target.means.shape[1]
     n_columns = len(regions.columns)
     if n_classes == 1 and not n_outputs:
-        return Weights(np.ones(n_columns), 1.0, np.zeros(n_classes))
+        return Weights(np.ones(n_columns), np.zeros(n_columns), 1.0, np.zeros(n_classes))
     sizes = np.diff(sample.offsets)
     of_record = np.repeat(sample.groups, sizes)
     above = sample.numbers - regions.target.means[of_record]
 
-    def look_up(j: int) -> NDArray[np.float64]:
+    def look_up(j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         units = np.ascontiguousarray(sample.units[:, j])
-        drawing = regions.columns[j].drawing(1.0)
-        return look_up_column(drawing, sample.groups, sample.offsets, sample.classes, units, above)
+        drawing = regions.columns[j].drawing(1.0, 0.0)
+        here = look_up_column(drawing, sample.groups, sample.offsets, sample.classes, units, above)
+        everywhere = drawing.whole.says()[units]
+        if n_outputs:  # without the record itself, too; of classes, the whole table has multiples of the floor
+            n = drawing.whole.n_targets[units][:, np.newaxis]
+            everywhere = (everywhere * n - above) / np.maximum(n - 1, 1)
+        return here, everywhere
 
     costs = [len(column.values) for column in regions.columns]
-    said = map_in_threads(look_up, range(n_columns), n_threads, costs=costs)
+    here, everywhere = zip(*map_in_threads(look_up, range(n_columns), n_threads, costs=costs), strict=True)
+    said = [*here, *everywhere]
     if n_outputs:
         n = regions.sizes[of_record][:, np.newaxis]
-        return Weights(_least_squares(np.stack(said, axis=2), above * n / np.maximum(n - 1, 1)), 1.0, np.zeros(1))
+        found = _least_squares(np.stack(said, axis=2), above * n / np.maximum(n - 1, 1))
+        return Weights(found[:n_columns], found[n_columns:], 1.0, np.zeros(1))
     n_in_class = regions.target.n_in_class[of_record]
     others = np.log(np.maximum(n_in_class - (np.arange(n_classes) == sample.classes[:, np.newaxis]), 0.0) + HALF)
     weights, biases = _most_likely(np.stack([others[:, 1:] - others[:, :1], *said], axis=2), sample.classes)
-    return Weights(weights[1:], float(weights[0]), biases)
+    return Weights(weights[1 : n_columns + 1], weights[n_columns + 1 :], float(weights[0]), biases)
 
 
 def _least_squares(said: NDArray[np.float64], above: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights of columns, none below 0, with which what they say is nearest to the targets of records."""
+    """Return weights, none below 0, with which what columns say is nearest to the targets of records."""
     from scipy.optimize import nnls
 
     spread = above.std(axis=0)
@@ -143,7 +154,7 @@ def _most_likely(
         # A little pull towards the middle keeps the numbers finite where a class is certain.
         return float(_PULL * (parameters * parameters).sum() - likelihood), slope + 2 * _PULL * parameters
 
-    start = np.concatenate([np.ones(n_columns), np.zeros(n_others + 1)])
+    start = np.concatenate([np.full(n_columns, _START), np.zeros(n_others + 1)])
     bounds = [(0.0, None)] * n_columns + [(None, None)] * (n_others + 1)
     with threadpool_limits(1, user_api="blas"):  # its tiny matrices wake a thread that then waits busily for 0.1 s
         solved = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=_TOLERANCE)

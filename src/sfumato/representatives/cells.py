@@ -59,7 +59,7 @@ class CellColumn:
             place = np.searchsorted(self.cuts, bins.values, side="left")
             holds = (cells.low[:, np.newaxis] <= place) & (place <= cells.high[:, np.newaxis])
         else:
-            holds = cells.holds(np.arange(cells.n_cells)[:, np.newaxis], self.codes)
+            holds = cells.all_hold(self.codes)
         if bins.has_missing:
             holds = np.column_stack([holds, cells.has_missing])
         return Inside(cells.of_group, holds, np.asarray(holds.all(axis=1)))
