@@ -180,6 +180,8 @@ CHANGES = {
     "a column twice": lambda r: r["columns"].append(copy.deepcopy(r["columns"][0])),
     "a column of another kind": lambda r: r["columns"][0].__setitem__("moment", "date"),
     "weights of other columns": lambda r: r["weights"]["columns"].pop(),
+    "whole weights of other columns": lambda r: r["weights"]["whole"].pop(),
+    "numbers of no reach": lambda r: r["columns"][0].pop("reach"),
     "a class twice": lambda r: r["labels"].__setitem__(0, r["labels"][1]),
     "one class": lambda r: r["labels"].pop(),
     "nowhere to draw from": lambda r: r["columns"][0].__setitem__("otherwise", 10_000),

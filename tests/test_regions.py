@@ -29,6 +29,7 @@ from sfumato import (
 )
 from sfumato.datasets import load_adult
 from sfumato.errors import GuaranteeError, InputError, ParameterError
+from sfumato.frames.building import FrameKind, build_frame
 from sfumato.models import TableEncoder
 
 K, FLOOR = 20, 5
@@ -240,7 +241,35 @@ def test_no_class_is_forgotten(model, adults):
     assert found.classes_.tolist() == [0, 1]
 
 
-def test_without_classes_drawn_records_stay_in_the_cell_of_their_group(adults):
+def test_drawn_records_stay_in_the_cell_of_their_group(adults):
+    X, y = adults
+    seen = drawn_by(X, y)
+    partition = seen.anonymizer_.partition_
+    drawn = seen.regions_.draw(np.random.default_rng(0))
+    names = {name: name for name in X}
+    table = build_frame(FrameKind("pandas", names, frozenset()), [(n, n, drawn.columns[n]) for n in names], len(X))
+    # A class that counts no value of a column in the cell draws it from elsewhere.
+    assert (partition.apply(table) == drawn.group).mean() > 0.99
+    assert (table[list(X)].to_numpy(str) != X.to_numpy(str)).any(axis=1).mean() > 0.95
+
+
+def test_unknown_categories_become_the_commonest_that_lies_in_the_cell():
+    rng = np.random.default_rng(0)
+    n = 4000
+    job = rng.choice(["clerk", "nurse", "smith", "pilot", "diver"], n, p=[0.3, 0.25, 0.25, 0.198, 0.002])
+    X = pd.DataFrame({"job": job, "age": rng.integers(20, 60, n)})
+    rich = np.isin(job, ["pilot", "diver", "smith"])
+    found = AnonymizedClassifier(tables_model(), k=300, floor=30, guide_estimator="labels", random_state=0).fit(X, rich)
+    (column,) = (c for c in found.regions_.columns if c.name == "job")
+    held = [set(column.categories[column.values[own[: len(column.values)]]]) for own in column.inside.holds]
+    stand_in = column.categories[column.values[column.commonest]]
+    assert all(name in held[cell] for name, cell in zip(stand_in, column.inside.cell, strict=True))
+    divers = X[X["job"] == "diver"]
+    assert len(divers) < 30 and "diver" not in column.categories
+    assert found.predict(divers).all()
+
+
+def test_drawn_numbers_stay_in_the_cell_of_their_group(adults):
     X, _ = adults
     wage = X["age"] * X["education-num"] + X["hours-per-week"]
     trained = AnonymizedRegressor(SeenNumbers(), k=K, guide_estimator="labels", random_state=0).fit(X, wage)

@@ -146,9 +146,7 @@ def spoken_everywhere(case, plain, u, *, least):
     """Return what a value says in the whole table."""
     if case.target.shape[1]:
         return least[u]
-    share = [
-        max(plain.share_of_whole(c, FALLBACK)[u], 0.5 / (plain.whole[c].sum() + 1)) for c in range(case.n_classes)
-    ]
+    share = [max(plain.share_of_whole(c, FALLBACK)[u], 0.5 / (plain.whole[c].sum() + 1)) for c in range(case.n_classes)]
     return np.log(np.array(share[1:]) / share[0])
 
 

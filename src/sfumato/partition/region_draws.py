@@ -32,7 +32,7 @@ class Whole(NamedTuple):
     n_targets: NDArray[np.float64]  # (values,): records of these means, if there are outputs
 
     def says(self) -> NDArray[np.float64]:
-        """Return what each value says in the whole table, shape (values, classes but the first) or (values, outputs)."""
+        """Return what each value says in the whole table, shape (values, classes but the first or outputs)."""
         if self.target.shape[1]:
             return self.target
         likely = np.log(np.maximum(self.share, self.least[:, np.newaxis]))

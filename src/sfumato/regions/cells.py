@@ -40,3 +40,12 @@ def inside_of(cells: ColumnCells, reach: NDArray[np.int64], missing: NDArray[np.
     holds = np.where(missing, cells.has_missing[:, np.newaxis], holds)
     holds[:, -1] = False
     return Inside(cells.of_group, holds, np.asarray(holds[:, :-1].all(axis=1)))
+
+
+def without_cells(inside: Inside, is_small: NDArray[np.bool_]) -> Inside:
+    """Return the same values inside, but all of them for some groups."""
+    if not is_small.any():
+        return inside
+    holds = np.vstack([inside.holds, np.ones_like(inside.holds[:1])])
+    cell = np.where(is_small, len(inside.holds), inside.cell)
+    return Inside(cell, holds, np.append(inside.is_whole, True))

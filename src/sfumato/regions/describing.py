@@ -24,12 +24,13 @@ from sfumato.partition.region_counts import (
     ColumnCounts,
     GroupCounts,
     Kind,
+    carried,
     count_classes,
     count_groups,
     count_pools,
     joined,
 )
-from sfumato.regions.cells import inside_of, reach_of
+from sfumato.regions.cells import inside_of, reach_of, without_cells
 from sfumato.regions.regions import RegionColumn, Regions, runs_of
 from sfumato.regions.target import RegionTarget, TargetCoding
 from sfumato.regions.weights import Sample, Weights, joined_samples, learn_weights, sample_of
@@ -171,9 +172,12 @@ class RegionPlan:
             What the tree leaves to each group. None: groups that are not boxes.
         """
         target = RegionTarget(self.target.labels, targets.n_in_class.astype(np.float64), means, self.target.is_flat)
+        is_small = target.is_small(targets.sizes, self.floor)
+        if target.labels is not None:
+            target = target.coarser(carried(targets.n_in_class, self.floor), self.floor, but=is_small)
         columns = [_region_column(self, j, own) for j, own in enumerate(counts)]
         if cells is not None:
-            columns = [_in_cells(*own) for own in zip(columns, cells, self.unit_of_code, strict=True)]
+            columns = [_in_cells(*own, is_small) for own in zip(columns, cells, self.unit_of_code, strict=True)]
         return Regions(tuple(columns), targets.sizes, target, None, self.floor)
 
     def finished(self, regions: Regions, weights: Weights, targets: GroupTargets) -> Regions:
@@ -306,14 +310,18 @@ def _region_column(plan: RegionPlan, j: int, counts: ColumnCounts) -> RegionColu
     )
 
 
-def _in_cells(column: RegionColumn, own: CellColumn, unit_of_code: NDArray[np.int32]) -> RegionColumn:
-    """Return a column of which only values in the cells of groups are drawn."""
+def _in_cells(
+    column: RegionColumn, own: CellColumn, unit_of_code: NDArray[np.int32], is_small: NDArray[np.bool_]
+) -> RegionColumn:
+    """Return a column of which only values in the cells of groups are drawn, but for small groups."""
     if column.categories is None:
         reach = reach_of(own, unit_of_code, len(column.values))
-        return replace(column, reach=reach, inside=inside_of(own.cells, reach, column.missing, is_category=False))
+        inside = inside_of(own.cells, reach, column.missing, is_category=False)
+        return replace(column, reach=reach, inside=without_cells(inside, is_small))
     code_of = np.append(own.codes, -1)[np.where(column.missing, -1, _first_codes(unit_of_code, len(column.values)))]
     reach = np.column_stack([code_of, code_of])
-    return replace(column, inside=inside_of(own.cells, reach, column.missing, is_category=True))
+    inside = inside_of(own.cells, reach, column.missing, is_category=True)
+    return replace(column, inside=without_cells(inside, is_small))
 
 
 def _first_codes(unit_of_code: NDArray[np.int32], n_units: int) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 """Regions as plain lists, numbers and text, saved with their partition.
 
 Every count in a document is at least the floor, and names are those of values that as many people have. The classes of
-a group are counted in multiples of the floor, so a model that learns from a document knows a little less about them.
+a group are counted in multiples of the floor.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from sfumato.documents import find_misfit, is_count, is_flag, is_number, is_plain, is_text, is_whole, one_of, or_none
 from sfumato.errors import InputError
 from sfumato.partition.cells import ColumnCells
-from sfumato.partition.region_counts import FAN, ColumnCounts, carried, n_pools
-from sfumato.regions.cells import inside_of
+from sfumato.partition.region_counts import ColumnCounts, carried, n_pools
+from sfumato.regions.cells import inside_of, without_cells
 from sfumato.regions.regions import RegionColumn, Regions
 from sfumato.regions.target import MOST_CLASSES, RegionTarget
 from sfumato.regions.weights import Weights
 
 VERSION = 2
-"""Documents of version 1 have no weights of the whole table, and of classes they draw values from anywhere."""
 
 _COUNTS = {
     "per_row": [is_count],
@@ -53,7 +52,7 @@ SHAPE = {
     "classes?": [is_count],
     "means?": [[is_number]],
     "is_flat?": is_flag,
-    "weights": {"columns": [is_number], "whole?": [is_number], "group": is_number, "classes": [is_number]},
+    "weights": {"columns": [is_number], "whole": [is_number], "group": is_number, "classes": [is_number]},
     "columns": [_COLUMN],
 }
 
@@ -78,7 +77,9 @@ def regions_to_dict(regions: Regions) -> dict[str, Any] | None:
     weights = regions.weights
     document: dict[str, Any] = {"version": VERSION, "floor": regions.floor}
     if target.labels is not None:
-        coarse = target.coarse if target.coarse is not None else carried_classes(target.n_in_class, regions.floor)
+        coarse = target.coarse
+        if coarse is None:  # counts with noise
+            coarse = carried(target.n_in_class.astype(np.int64), regions.floor)
         document |= {"labels": target.labels[kept].tolist(), "classes": coarse[:, kept].ravel().tolist()}
     else:
         document |= {"means": target.means.tolist(), "is_flat": target.is_flat}
@@ -89,11 +90,6 @@ def regions_to_dict(regions: Regions) -> dict[str, Any] | None:
         },
         "columns": [_column_to_dict(column, kept) for column in regions.columns],
     }  # fmt: skip
-
-
-def carried_classes(n_in_class: NDArray[np.float64], floor: int) -> NDArray[np.int64]:
-    """Return the people of each class and group in multiples of the floor; what is left over goes to the next group."""
-    return carried(n_in_class.astype(np.int64), floor)
 
 
 def _column_to_dict(column: RegionColumn, kept: NDArray[np.int64]) -> dict[str, Any]:
@@ -144,8 +140,8 @@ def regions_from_dict(document: Mapping[str, Any], sizes: NDArray[np.int64], cel
     InputError
         If parts are absent, not of their kind, or do not fit together.
     """
+    _check(document.get("version", VERSION) == VERSION, "another version")
     _check(find_misfit(document, SHAPE) is None, "parts that are absent or not of their kind")
-    _check(document["version"] == (VERSION if "whole" in document["weights"] else 1), "another version")
     floor, n_groups = document["floor"], len(sizes)
     names = [part["name"] for part in document["columns"]]
     _check(floor > 0 and bool(names), "no floor or no columns")
@@ -156,17 +152,18 @@ def regions_from_dict(document: Mapping[str, Any], sizes: NDArray[np.int64], cel
     for part in document["columns"]:
         column = _column_from_dict(part, floor, n_groups, n_classes, n_outputs)
         cells = cells_of(column)
-        if cells is not None and (document["version"] > 1 or target.labels is None):
+        if cells is not None:
             own, codes = cells
             is_category = column.categories is not None
             _check(is_category == (column.reach is None), "numbers of no reach")
             reach = np.column_stack([codes, codes]) if column.reach is None else column.reach
-            column = replace(column, inside=inside_of(own, reach, column.missing, is_category=is_category))
+            inside = inside_of(own, reach, column.missing, is_category=is_category)
+            column = replace(column, inside=without_cells(inside, target.is_small(sizes, floor)))
         columns.append(column)
     own_weights = document["weights"]
     weights = Weights(
         np.array(own_weights["columns"], np.float64),
-        np.array(own_weights.get("whole", [0.0] * len(columns)), np.float64),
+        np.array(own_weights["whole"], np.float64),
         float(own_weights["group"]), np.array(own_weights["classes"], np.float64),
     )  # fmt: skip
     _check(
@@ -189,18 +186,7 @@ def _target_from_dict(document: Mapping[str, Any], floor: int, sizes: NDArray[np
     _check(len(np.unique(labels, axis=0)) == len(labels), "a class twice")
     coarse = _shaped(document.get("classes", []), (n_groups, len(labels)), np.int64)
     _check(bool((coarse % floor == 0).all()), "classes of fewer people than the floor")
-    return RegionTarget(labels, _expected(coarse, floor), np.zeros((n_groups, 0)), coarse=coarse)
-
-
-def _expected(coarse: NDArray[np.int64], floor: int) -> NDArray[np.float64]:
-    """Return the people to expect of each class: those of the group, and as many as the floor from its neighbors."""
-    n_pools_of_groups = int(n_pools(len(coarse))[1])
-    room = np.zeros((n_pools_of_groups * FAN, coarse.shape[1]), np.int64)
-    room[: len(coarse)] = coarse
-    pooled = room.reshape(n_pools_of_groups, FAN, -1).sum(axis=1) + 1.0
-    share = pooled / pooled.sum(axis=1, keepdims=True)
-    expected: NDArray[np.float64] = coarse + floor * share[np.arange(len(coarse)) // FAN]
-    return expected
+    return RegionTarget(labels, coarse, np.zeros((n_groups, 0))).coarser(coarse, floor)
 
 
 def _column_from_dict(

@@ -301,7 +301,9 @@ class Regions:
             for j, drawing in enumerate(drawings):
                 seed = int(generator.integers(_SEEDS, dtype=np.uint64))
                 if not speaks and n_classes > 1:
-                    turns = turns_of(own, _often_own(classes[part], own, drawing.weight + drawing.whole_weight, generator))
+                    turns = turns_of(
+                        own, _often_own(classes[part], own, drawing.weight + drawing.whole_weight, generator)
+                    )
                 draw_column(drawing, np.arange(run.start, run.stop), turns, seed, said[part], units[j, part])
 
         tasks: list[Callable[[], Any]] = [arrange]
@@ -358,7 +360,10 @@ class Regions:
             )
         means = ", ".join(f"{mean:.6g}" for mean in self.target.means[group].tolist())
         lines = [f"group {group}: {int(self.sizes[group])} people" + (f", target {means} on average" if means else "")]
-        n_in_class, labels = self.target.n_in_class[group], self.target.labels
+        labels, coarse = self.target.labels, self.target.coarse
+        n_in_class, is_exact = self.target.n_in_class[group], True
+        if coarse is not None and not self.target.is_small(self.sizes, self.floor)[group]:
+            n_in_class, is_exact = coarse[group], False
         if len(n_in_class) > 1 and (n_in_class < self.floor).all():
             lines.append(f"  no class of {self.floor} people or more: all are counted with neighboring groups")
         for c, n_people in enumerate(n_in_class.tolist()):
@@ -367,7 +372,7 @@ class Regions:
                 if n_people < self.floor:
                     continue
                 label = c if labels is None else ", ".join(map(str, np.atleast_1d(labels[c]).tolist()))
-                lines.append(f"  class {label}: {n_people:.0f} people")
+                lines.append(f"  class {label}: {'' if is_exact else 'about '}{n_people:.0f} people")
                 indent = "  "
             for column in self.columns:
                 found = [f"{label} ({n})" for label, n in column.entries_of(group * len(n_in_class) + c)]

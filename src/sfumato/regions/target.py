@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.arguments import distinct_labels, sorted_labels
 from sfumato.partition.guides import NumberScale
+from sfumato.partition.region_counts import FAN, n_pools
 
 MOST_CLASSES = 32
 """Of a target with more classes, regions do not tell them apart."""
@@ -93,13 +94,13 @@ class RegionTarget:
     labels : ndarray or None
         As of `TargetCoding`.
     n_in_class : ndarray of float64, shape (groups, classes)
-        People of each class in each group.
+        People of each class in each group; of large groups as many as are to be expected from `coarse`.
     means : ndarray of float64, shape (groups, outputs)
         Of numbers.
     is_flat : bool
         As of `TargetCoding`.
     coarse : ndarray of int64, shape (groups, classes), or None
-        The people of each class as a document has them, if the regions were read from one.
+        The people of each class in multiples of the floor, of classes that are told apart. None: counts with noise.
     """
 
     labels: NDArray[Any] | None
@@ -108,7 +109,31 @@ class RegionTarget:
     is_flat: bool = True
     coarse: NDArray[np.int64] | None = None
 
+    def is_small(self, sizes: NDArray[np.int64], floor: int) -> NDArray[np.bool_]:
+        """Return which groups are too small to be described by themselves: they have less than twice the floor.
+
+        Values are drawn for them from the cells of their neighbors, too: the shares of their classes, looked for in
+        their own cell, would tell who was among them. Larger groups keep to their cell, and their classes are counted
+        in multiples of the floor. Means of numbers are those of more people where groups are small.
+        """
+        return (sizes < 2 * floor) & (self.labels is not None)
+
     @property
     def is_known(self) -> bool:
         """Whether regions can say what the target of a drawn record is."""
         return self.labels is not None or self.means.shape[1] > 0
+
+    def coarser(self, coarse: NDArray[np.int64], floor: int, *, but: NDArray[np.bool_] | None = None) -> RegionTarget:
+        """Return the same target, the people of each class known in multiples of the floor; but for some groups.
+
+        To be expected of a group are those, and as many people as the floor with the classes of its neighbors.
+        """
+        n_pools_of_groups = int(n_pools(len(coarse))[1])
+        room = np.zeros((n_pools_of_groups * FAN, coarse.shape[1]), np.int64)
+        room[: len(coarse)] = coarse
+        pooled = room.reshape(n_pools_of_groups, FAN, -1).sum(axis=1) + 1.0
+        share = pooled / pooled.sum(axis=1, keepdims=True)
+        expected = coarse + floor * share[np.arange(len(coarse)) // FAN]
+        if but is not None:
+            expected[but] = self.n_in_class[but]
+        return replace(self, n_in_class=expected, coarse=coarse)

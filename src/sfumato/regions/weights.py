@@ -151,8 +151,8 @@ def _most_likely(
         wrong = (shares - is_own) / n_records
         slope = np.concatenate([np.einsum("jn,n->j", flat, wrong[:, 1:].ravel()), wrong.sum(axis=0)])
         likelihood = np.log(np.maximum(shares[is_own], np.finfo(np.float64).tiny)).mean()
-        # A little pull towards the middle keeps the numbers finite where a class is certain.
-        return float(_PULL * (parameters * parameters).sum() - likelihood), slope + 2 * _PULL * parameters
+        # A pull towards 0, as strong as one record, keeps few records from being learned by heart.
+        return float((parameters * parameters).sum() / n_records - likelihood), slope + 2 * parameters / n_records
 
     start = np.concatenate([np.full(n_columns, _START), np.zeros(n_others + 1)])
     bounds = [(0.0, None)] * n_columns + [(None, None)] * (n_others + 1)
