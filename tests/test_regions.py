@@ -253,6 +253,27 @@ def test_drawn_records_stay_in_the_cell_of_their_group(adults):
     assert (table[list(X)].to_numpy(str) != X.to_numpy(str)).any(axis=1).mean() > 0.95
 
 
+def test_small_groups_draw_from_the_cells_of_their_neighbors_too(adults):
+    X, y = adults
+    for floor, stays in ((K // 2, True), (K, False)):
+        model = drawn_by(X, y, floor=floor)
+        regions = model.regions_
+        is_small = regions.sizes < 2 * floor
+        assert (not is_small.any()) == stays
+        for column in regions.columns:
+            own = column.inside.cell[is_small]
+            assert column.inside.is_whole[own].all() and column.inside.holds[own].all()
+        # Large groups know their classes in multiples of the floor and what their neighbors add, small ones exactly.
+        n_in_class, coarse = regions.target.n_in_class, regions.target.coarse
+        group = model.anonymizer_.partition_.apply(X)
+        exact = np.stack([np.bincount(group[y == label], minlength=regions.n_groups) for label in np.unique(y)], axis=1)
+        assert np.array_equal(n_in_class[is_small], exact[is_small])
+        assert not (coarse % floor).any()
+        assert (np.abs(np.cumsum(coarse - exact, axis=0)) < floor).all()
+        added = (n_in_class - coarse)[~is_small]
+        assert (added > 0).all() and np.allclose(added.sum(axis=1), floor)
+
+
 def test_unknown_categories_become_the_commonest_that_lies_in_the_cell():
     rng = np.random.default_rng(0)
     n = 4000
