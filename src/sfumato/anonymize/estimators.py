@@ -385,8 +385,9 @@ _PARAMETERS = """
     least `floor` people who are of one class and of one group of at least k people, or of several neighboring groups;
     nobody is counted twice in a column. Of a target of numbers it has seen means of as many people, in steps that hide
     the number of a single one. Beside them it knows how many people of each group have which class, as a released table
-    would show it, and one weight per column. The records that are drawn are not k-anonymous themselves
-    and never leave `fit`. Columns that are not quasi-identifiers are used as they are.
+    would show it (of groups with at least twice the floor of people in multiples of the floor), and two weights per
+    column. The records that are drawn are not k-anonymous themselves and never leave `fit`. Columns that are not
+    quasi-identifiers are used as they are.
 
     The model trained on raw records only makes the predictions that guide the groups. It is discarded with them: a
     fitted object holds neither that model nor raw rows. A fitted `guide_estimator` stays among this object's
