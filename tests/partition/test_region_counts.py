@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from sfumato.partition.cells import Inside, everything
 from sfumato.partition.region_counts import Kind, carried, count_groups, count_pools, joined
-from sfumato.partition.region_draws import Drawing, draw_column, look_up_column, turns_of, whole_table
+from sfumato.partition.region_draws import Drawing, commonest_values, draw_column, look_up_column, turns_of, whole_table
 from strategies import in_examples
-from twins.naive_regions import AS_MANY, Case, PlainRegions
+from twins.naive_regions import AS_MANY, AS_MANY_NUMBERS, Case, PlainRegions
 
 FALLBACK = 0
 
@@ -122,17 +122,17 @@ def some_cells(draw, case):
 some_groups_and_cells = some_groups().flatmap(lambda case: st.tuples(st.just(case), some_cells(case)))
 
 
-def spoken(case, plain, shown, g, u, *, least, own=None, above=None):
+def spoken(case, plain, shown, g, u, *, least, own=None, above=None, holds=None):
     """Return what a value says in a group; without a record of it, if its class is given."""
     every = range(case.n_classes)
     less = dict.fromkeys(every, 0.0)
     if own is not None:
-        less[own] = plain.part_of(g, own, u, shown[own][4], plain.share_of_whole(own, FALLBACK))
+        less[own] = plain.part_of(g, own, u, shown[own][4], plain.share_of_whole(own, FALLBACK), holds)
     if case.target.shape[1]:
         _, said, sums, _, _ = shown[0]
         total = sums.get(u, 0.0) - (0.0 if own is None else less[0] * above)
         n = max(said.get(u, 0.0) - less[0], 0.0)
-        return (total + AS_MANY * least[u]) / (n + AS_MANY)
+        return (total + AS_MANY_NUMBERS * least[u]) / (n + AS_MANY_NUMBERS)
     share = []
     for c in every:
         n_of_class = plain.whole[c].sum()
@@ -142,10 +142,10 @@ def spoken(case, plain, shown, g, u, *, least, own=None, above=None):
     return np.log(np.array(share[1:]) / share[0])
 
 
-def spoken_everywhere(case, plain, u, *, least):
-    """Return what a value says in the whole table."""
+def spoken_everywhere(case, plain, u):
+    """Return what a value says of classes in the whole table."""
     if case.target.shape[1]:
-        return least[u]
+        return 0.0
     share = [max(plain.share_of_whole(c, FALLBACK)[u], 0.5 / (plain.whole[c].sum() + 1)) for c in range(case.n_classes)]
     return np.log(np.array(share[1:]) / share[0])
 
@@ -185,7 +185,7 @@ def test_draws_follow_the_shares_and_say_what_the_counts_say(groups_and_cells):
                 assert seen[u] / n_draws == pytest.approx(n / total, abs=2.5 / n_draws)
             for u in seen:
                 row = said[int(np.flatnonzero(drawn == u)[0])]
-                everywhere = spoken_everywhere(case, plain, u, least=least)
+                everywhere = spoken_everywhere(case, plain, u)
                 assert row == pytest.approx(0.5 * spoken(case, plain, shown, g, u, least=least) + 0.25 * everywhere)
 
 
@@ -204,18 +204,34 @@ def test_records_of_classes_in_any_order_get_the_values_of_their_class():
         assert len(set(own[:50].tolist())) == 2  # not one value after the other
 
 
-@given(some_groups())
+@given(some_groups_and_cells)
 @in_examples(60)
-def test_a_record_does_not_speak_for_itself(case):
+def test_a_record_does_not_speak_for_itself(groups_and_cells):
+    case, inside = groups_and_cells
     counts, plain = counted(case), PlainRegions(case)
     least = whole_targets(case, plain)
-    drawing = Drawing(counts, whole_table(counts, FALLBACK), everything(case.n_groups, case.n_units), 1.0, 0.0)
+    drawing = Drawing(counts, whole_table(counts, FALLBACK), inside, 1.0, 0.0)
     above = case.target - case.means[case.group] if case.target.shape[1] else np.zeros((len(case.units), 0))
     said = look_up_column(drawing, np.arange(case.n_groups), case.offsets, case.classes, case.units, above)
-    holds = np.ones(case.n_units, bool)
     for g in {0, case.n_groups - 1}:
+        holds = inside.holds[inside.cell[g]]
         shown = [plain.of_group(g, c, holds, FALLBACK) for c in range(case.n_classes)]
         for i in range(case.offsets[g], case.offsets[g + 1]):
             u, c = int(case.units[i]), int(case.classes[i])
-            expected = spoken(case, plain, shown, g, u, least=least, own=c, above=above[i])
+            expected = spoken(case, plain, shown, g, u, least=least, own=c, above=above[i], holds=holds)
             assert said[i] == pytest.approx(expected)
+
+
+@given(some_groups_and_cells)
+@in_examples(60)
+def test_the_commonest_value_of_a_group_lies_in_its_cell(groups_and_cells):
+    case, inside = groups_and_cells
+    counts, plain = counted(case), PlainRegions(case)
+    found = commonest_values(Drawing(counts, whole_table(counts, FALLBACK), inside, 1.0, 0.0))
+    for g in range(case.n_groups):
+        holds = inside.holds[inside.cell[g]]
+        shown = [plain.of_group(g, c, holds, FALLBACK)[1] for c in range(case.n_classes)]
+        n = {u: sum(said.get(u, 0.0) for said in shown) for u in np.flatnonzero(holds).tolist()}
+        if max(n.values(), default=0.0) > 0:
+            assert holds[found[g]]
+            assert n[int(found[g])] == pytest.approx(max(n.values()))

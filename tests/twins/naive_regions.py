@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-FAN, AS_MANY = 4, 100.0
+FAN, AS_MANY, AS_MANY_NUMBERS = 4, 100.0, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +161,12 @@ class PlainRegions:
         n_counted = sum(people.values()) + (n_drawn if inside else 0)
         return drawn, said, said_sums, n_counted, each
 
-    def part_of(self, g, c, u, each, whole):
+    def part_of(self, g, c, u, each, whole, holds):
         """Return how much of what is counted of a value is one record of a group and class that has it."""
         for level in range(len(self.sizes)):
             row = sum(self.sizes[:level]) + g // FAN**level
-            for value, _, _, part in self.spread(row, c, whole, np.ones(self.case.n_units, bool)):
+            of_level = np.ones(self.case.n_units, bool) if level else holds
+            for value, _, _, part in self.spread(row, c, whole, of_level):
                 if value == u:
                     return part * (each / FAN**level if level else 1.0)
         return 0.0

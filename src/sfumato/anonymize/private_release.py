@@ -226,9 +226,9 @@ def _write_regions(
 ) -> Any:
     """Return records of cells and labels with values that are drawn from regions of the people of the partition."""
     rank = np.argsort(np.argsort(labels))[label]  # regions number the labels in sorted order
-    # Where nobody of a label is to be expected in the group, values are those of its most frequent label.
+    # Where nobody of a label was in the group, values are those of its most frequent label.
     n_in_class = regions.target.n_in_class
-    has_own = n_in_class[group, rank] >= 1
+    has_own = n_in_class[group, rank] > 0
     classes = np.where(has_own, rank, n_in_class[group].argmax(axis=1))
     drawn = regions.draw_beside(group.astype(np.int32), classes.astype(np.int32), np.random.default_rng())
     columns = [(name, name, drawn.columns[name]) for name in kind.labels if name in drawn.columns]

@@ -3,8 +3,8 @@
 
 The shares of a group's values are its own counts, and for the records that are drawn from pools those of its pools, the
 nearer ones more. What a value speaks for is added up over columns: for classes the logarithm of its share in each class
-beside that in the first, for numbers how far the mean target of those who have it lies above that of their groups. It
-says so twice, with a weight for each: in the group, drawn a little towards the whole table, and in the whole table. See
+beside that in the first, for numbers how far the mean target of those who have it lies above that of their groups. Both
+are drawn a little towards what the value says in the whole table. For classes that speaks a second time, by itself. See
 ``region_counts``.
 """
 
@@ -20,7 +20,10 @@ from sfumato.partition.cells import Inside, everything
 from sfumato.partition.region_counts import FAN, ColumnCounts, n_pools
 
 _AS_MANY = 100.0
-"""How many records of a group its whole table counts for, when values speak."""
+"""How many records of a class of a group its whole table counts for, when values speak."""
+
+_AS_MANY_NUMBERS = 10.0
+"""The same of a target of numbers."""
 
 
 class Whole(NamedTuple):
@@ -29,12 +32,9 @@ class Whole(NamedTuple):
     share: NDArray[np.float64]  # (classes, values)
     least: NDArray[np.float64]  # (classes,): half a person; a value that is not counted may still be there
     target: NDArray[np.float64]  # (values, outputs): how far the mean target lies above those of the groups
-    n_targets: NDArray[np.float64]  # (values,): records of these means, if there are outputs
 
     def says(self) -> NDArray[np.float64]:
-        """Return what each value says in the whole table, shape (values, classes but the first or outputs)."""
-        if self.target.shape[1]:
-            return self.target
+        """Return what each value says of classes in the whole table, shape (values, classes but the first)."""
         likely = np.log(np.maximum(self.share, self.least[:, np.newaxis]))
         return np.ascontiguousarray((likely[1:] - likely[0]).T)
 
@@ -46,7 +46,7 @@ class Drawing(NamedTuple):
     whole: Whole
     inside: Inside
     weight: float  # of what its values say in a group
-    whole_weight: float  # of what they say in the whole table
+    whole_weight: float  # of what they say of classes in the whole table
 
 
 def whole_table(counts: ColumnCounts, fallback: int) -> Whole:
@@ -61,13 +61,13 @@ def whole_table(counts: ColumnCounts, fallback: int) -> Whole:
     total = n.sum(axis=1, keepdims=True)
     own = np.where(total > 0, n, every)
     share = own / own.sum(axis=1, keepdims=True)
-    n_targets, sums = np.zeros(n.shape[1]), np.zeros((n.shape[1], counts.target.shape[1]))
-    nothing = Whole(share, 0.5 / (total[:, 0] + 1), sums, n_targets)
+    nothing = Whole(share, 0.5 / (total[:, 0] + 1), np.zeros((n.shape[1], counts.target.shape[1])))
     if not counts.target.shape[1]:
         return nothing
     room = _make_room(Drawing(counts, nothing, everything(len(counts.n_from_pools), n.shape[1]), 1.0, 0.0))
-    _add_up(room, n_targets, sums)
-    return nothing._replace(target=sums / np.where(n_targets > 0, n_targets, 1.0)[:, np.newaxis])
+    people, sums = np.zeros(n.shape[1]), np.zeros_like(nothing.target)
+    _add_up(room, people, sums)
+    return nothing._replace(target=sums / np.where(people > 0, people, 1.0)[:, np.newaxis])
 
 
 class Turns(NamedTuple):
@@ -117,7 +117,8 @@ def draw_column(
     out : ndarray of int
         The value of each record.
     """
-    everywhere = drawing.whole_weight * drawing.whole.says()
+    speaks = said.shape[1] > 0 and not drawing.counts.target.shape[1]
+    everywhere = drawing.whole_weight * drawing.whole.says() if speaks else np.zeros((0, 0))
     _draw(_make_room(drawing), drawing.weight, everywhere, groups, turns, np.uint64(seed), said, out)
 
 
@@ -176,7 +177,6 @@ class Room(NamedTuple):
     whole_share: NDArray[np.float64]  # see `Whole`
     whole_least: NDArray[np.float64]
     whole_target: NDArray[np.float64]
-    whole_n_targets: NDArray[np.float64]
     cell: NDArray[np.int64]  # see `Inside`
     holds: NDArray[np.bool_]
     is_whole: NDArray[np.bool_]
@@ -230,11 +230,11 @@ def _find_commonest(room, out):  # type: ignore[no-untyped-def]
         q, most, cell = g % FAN, 0.0, room.cell[g]
         if place[1] != g // FAN:
             _enter(room, g // FAN)
-        for anywhere in range(2):
+        for step in range(3):  # of the group, of the whole table, and of that also outside the cell
             for u in range(whole.shape[1] if most == 0.0 else 0):
                 n = 0.0
-                for c in range(whole.shape[0] if holds[cell, u] or anywhere == 1 else 0):
-                    n += whole[c, u] if anywhere == 1 else own[q, c, u] + of_pools[q, c] * room.pooled[1, c, u]
+                for c in range(whole.shape[0] if holds[cell, u] or step == 2 else 0):
+                    n += own[q, c, u] + of_pools[q, c] * room.pooled[1, c, u] if step == 0 else whole[c, u]
                 if n > most:
                     out[g], most = u, n
 
@@ -271,12 +271,12 @@ def _draw(room, weight, everywhere, groups, turns, seed, said, out):  # type: ig
                 u = dealt[d]
                 if (d == 0 or u != dealt[d - 1]) and stamp[u] != g:
                     stamp[u] = g
-                    if weight == 0.0:  # as of many columns
+                    if n_outputs > 0:
+                        for o in range(n_outputs):
+                            says[u, o] = weight * _above(voice, q, u, o, 0.0, 0.0)
+                    elif weight == 0.0:  # as of many columns
                         for s in range(n_said):
                             says[u, s] = everywhere[u, s]
-                    elif n_outputs > 0:
-                        for o in range(n_outputs):
-                            says[u, o] = everywhere[u, o] + weight * _above(voice, q, u, o, 0.0, 0.0)
                     else:
                         own = _share(voice, q, u, np.int64(0), 0.0)
                         for s in range(n_said):
@@ -403,7 +403,7 @@ def _above(voice, q, u, o, less, less_target):  # type: ignore[no-untyped-def]
     """Return how far the mean target of those with a value lies above that of their groups, but for some records."""
     n = max(voice.own[q, 0, u] + voice.of_pools[q, 0] * voice.pooled[0, u] - less, 0.0)
     total = voice.own_target[q, u, o] + voice.of_pools[q, 0] * voice.pooled_target[u, o] - less_target
-    return (total + _AS_MANY * voice.target[u, o]) / (n + _AS_MANY)
+    return (total + _AS_MANY_NUMBERS * voice.target[u, o]) / (n + _AS_MANY_NUMBERS)
 
 
 # -- what a pool and its groups count ------------------------------------------------------------------------------
@@ -561,6 +561,7 @@ def _add_up(room, people, sums):  # type: ignore[no-untyped-def]
 def _look_up(room, groups, offsets, classes, units, above, out):  # type: ignore[no-untyped-def]
     n_outputs = above.shape[1]
     voice, book, levels, of_pools, share = _voice(room), _book(room), room.levels, room.of_pools, room.whole_share
+    cells = room.cell
     for at in range(groups.shape[0]):
         g = groups[at]
         q = g % FAN
@@ -568,7 +569,7 @@ def _look_up(room, groups, offsets, classes, units, above, out):  # type: ignore
             _enter(room, g // FAN)
         for i in range(offsets[at], offsets[at + 1]):
             u, c = units[i], classes[i]
-            less = _own_part(book, levels, of_pools, share, g, c, u)
+            less = _own_part(book, levels, of_pools, share, g, cells[g], c, u)
             if n_outputs > 0:
                 for o in range(n_outputs):
                     out[i, o] = _above(voice, q, u, o, less, less * above[i, o])
@@ -579,7 +580,7 @@ def _look_up(room, groups, offsets, classes, units, above, out):  # type: ignore
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _own_part(book, levels, of_pools, share, g, c, u):  # type: ignore[no-untyped-def]
+def _own_part(book, levels, of_pools, share, g, cell, c, u):  # type: ignore[no-untyped-def]
     """Return how much of what is counted of a value is a single record of a group and class that has it."""
     first, less, level, is_counted = np.int64(0), 0.0, 0, False
     while not is_counted and level < levels.shape[0]:
@@ -591,18 +592,19 @@ def _own_part(book, levels, of_pools, share, g, c, u):  # type: ignore[no-untype
             is_counted = True
             less = 1.0 if level == 0 else of_pools[g % FAN, c] / FAN**level
             if book.width[e] > 1:
-                less *= _part_of_interval(book.start, book.unit, book.width, share[c], row, e, u)
+                less *= _part_of_interval(book, cell if level == 0 else np.int64(-1), share[c], row, e, u)
         first += levels[level]
         level += 1
     return less
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _part_of_interval(start, unit, width, share, row, entry, own):  # type: ignore[no-untyped-def]
-    in_whole, n_open = 0.0, 0
+def _part_of_interval(book, cell, share, row, entry, own):  # type: ignore[no-untyped-def]
+    """Return which part of those counted in an interval have a value, see `_spread`."""
+    unit, width, in_whole, n_open = book.unit, book.width, 0.0, 0
     for u in range(unit[entry], unit[entry] + width[entry]):
-        is_counted = False
-        for e in range(start[row], entry):
+        is_counted = cell >= 0 and not book.holds[cell, u]
+        for e in range(book.start[row], entry):
             is_counted |= unit[e] <= u < unit[e] + width[e]
         if not is_counted:
             in_whole += share[u]

@@ -2,7 +2,8 @@
 """Regions as plain lists, numbers and text, saved with their partition.
 
 Every count in a document is at least the floor, and names are those of values that as many people have. The classes of
-a group are counted in multiples of the floor.
+a group are counted in multiples of the floor, so a model that learns from a document knows a little less about those of
+small groups.
 """
 
 from __future__ import annotations
@@ -68,18 +69,17 @@ def regions_to_dict(regions: Regions) -> dict[str, Any] | None:
     target = regions.target
     if not target.is_known:
         return None
-    kept = np.arange(target.n_in_class.shape[1])
+    kept, coarse = np.arange(target.n_in_class.shape[1]), target.coarse
     if target.labels is not None:
-        kept = np.flatnonzero(target.n_in_class.sum(axis=0) >= regions.floor)
+        if coarse is None:  # counts with noise
+            coarse = carried(target.n_in_class.astype(np.int64), regions.floor)
+        kept = np.flatnonzero(coarse.sum(axis=0) >= regions.floor)
         if len(kept) < 2:
             return None
     assert regions.weights is not None
     weights = regions.weights
     document: dict[str, Any] = {"version": VERSION, "floor": regions.floor}
-    if target.labels is not None:
-        coarse = target.coarse
-        if coarse is None:  # counts with noise
-            coarse = carried(target.n_in_class.astype(np.int64), regions.floor)
+    if target.labels is not None and coarse is not None:
         document |= {"labels": target.labels[kept].tolist(), "classes": coarse[:, kept].ravel().tolist()}
     else:
         document |= {"means": target.means.tolist(), "is_flat": target.is_flat}
@@ -140,7 +140,11 @@ def regions_from_dict(document: Mapping[str, Any], sizes: NDArray[np.int64], cel
     InputError
         If parts are absent, not of their kind, or do not fit together.
     """
-    _check(document.get("version", VERSION) == VERSION, "another version")
+    if document.get("version", VERSION) != VERSION:
+        raise InputError(
+            f"a partition document whose regions are not of version {VERSION}: expected what this version of sfumato "
+            "writes. Fit the partition again and save it."
+        )
     _check(find_misfit(document, SHAPE) is None, "parts that are absent or not of their kind")
     floor, n_groups = document["floor"], len(sizes)
     names = [part["name"] for part in document["columns"]]

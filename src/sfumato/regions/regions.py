@@ -215,7 +215,8 @@ class Regions:
         labels : ndarray
             Those of the regions, in the order of the counts.
         """
-        n_in_class = counts[:, np.argsort(labels)].astype(np.float64)  # regions sort their labels
+        # Regions sort their labels. Which groups are small, and so what lies inside them, stays as it was.
+        n_in_class = counts[:, np.argsort(labels)].astype(np.float64)
         return replace(self, sizes=counts.sum(axis=1), target=replace(self.target, n_in_class=n_in_class, coarse=None))
 
     def draw(self, random_state: np.random.Generator, *, n_records: int | None = None, n_threads: int = 1) -> Drawn:
@@ -351,7 +352,8 @@ class Regions:
     def describe(self, group: int) -> str:
         """Return what is known of a group alone, as text: values and intervals with the people who have them.
 
-        What is counted together with neighboring groups is left out; a class of fewer people than the floor, too.
+        What is counted together with neighboring groups is left out, and so is a class that has none in multiples of
+        the floor.
         """
         if not 0 <= group < self.n_groups:
             raise ParameterError(
@@ -361,9 +363,7 @@ class Regions:
         means = ", ".join(f"{mean:.6g}" for mean in self.target.means[group].tolist())
         lines = [f"group {group}: {int(self.sizes[group])} people" + (f", target {means} on average" if means else "")]
         labels, coarse = self.target.labels, self.target.coarse
-        n_in_class, is_exact = self.target.n_in_class[group], True
-        if coarse is not None and not self.target.is_small(self.sizes, self.floor)[group]:
-            n_in_class, is_exact = coarse[group], False
+        n_in_class = self.target.n_in_class[group] if coarse is None else coarse[group]
         if len(n_in_class) > 1 and (n_in_class < self.floor).all():
             lines.append(f"  no class of {self.floor} people or more: all are counted with neighboring groups")
         for c, n_people in enumerate(n_in_class.tolist()):
@@ -372,7 +372,7 @@ class Regions:
                 if n_people < self.floor:
                     continue
                 label = c if labels is None else ", ".join(map(str, np.atleast_1d(labels[c]).tolist()))
-                lines.append(f"  class {label}: {'' if is_exact else 'about '}{n_people:.0f} people")
+                lines.append(f"  class {label}: about {n_people:.0f} people")
                 indent = "  "
             for column in self.columns:
                 found = [f"{label} ({n})" for label, n in column.entries_of(group * len(n_in_class) + c)]

@@ -36,7 +36,7 @@ class Weights:
     columns : ndarray of float64
         Weight of what each column says in a group.
     whole : ndarray of float64
-        Weight of what each column says in the whole table.
+        Weight of what each column says of classes in the whole table; 0 for numbers.
     group : float
         Weight of the shares of classes in a group.
     classes : ndarray of float64
@@ -92,23 +92,19 @@ def learn_weights(regions: Regions, sample: Sample, *, n_threads: int = 1) -> We
     of_record = np.repeat(sample.groups, sizes)
     above = sample.numbers - regions.target.means[of_record]
 
-    def look_up(j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def look_up(j: int) -> NDArray[np.float64]:
         units = np.ascontiguousarray(sample.units[:, j])
         drawing = regions.columns[j].drawing(1.0, 0.0)
-        here = look_up_column(drawing, sample.groups, sample.offsets, sample.classes, units, above)
-        everywhere = drawing.whole.says()[units]
-        if n_outputs:  # without the record itself, too; of classes, the whole table has multiples of the floor
-            n = drawing.whole.n_targets[units][:, np.newaxis]
-            everywhere = (everywhere * n - above) / np.maximum(n - 1, 1)
-        return here, everywhere
+        return look_up_column(drawing, sample.groups, sample.offsets, sample.classes, units, above)
 
     costs = [len(column.values) for column in regions.columns]
-    here, everywhere = zip(*map_in_threads(look_up, range(n_columns), n_threads, costs=costs), strict=True)
-    said = [*here, *everywhere]
+    said = map_in_threads(look_up, range(n_columns), n_threads, costs=costs)
     if n_outputs:
         n = regions.sizes[of_record][:, np.newaxis]
         found = _least_squares(np.stack(said, axis=2), above * n / np.maximum(n - 1, 1))
-        return Weights(found[:n_columns], found[n_columns:], 1.0, np.zeros(1))
+        return Weights(found, np.zeros(n_columns), 1.0, np.zeros(1))
+    # The whole table is counted in multiples of the floor, so that one record does not matter.
+    said += [column.whole.says()[sample.units[:, j]] for j, column in enumerate(regions.columns)]
     n_in_class = regions.target.n_in_class[of_record]
     others = np.log(np.maximum(n_in_class - (np.arange(n_classes) == sample.classes[:, np.newaxis]), 0.0) + HALF)
     weights, biases = _most_likely(np.stack([others[:, 1:] - others[:, :1], *said], axis=2), sample.classes)
