@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sfumato import AnonymizedClassifier, AnonymizedRegressor, InputError, MondrianAnonymizer, ParameterError, Partition
 from sfumato.errors import SfumatoError
 from sfumato.models import TableEncoder
+from sfumato.regions.document import regions_to_dict
 from strategies import in_examples
 from test_malformed_documents import mutated
 
@@ -85,6 +86,30 @@ def test_values_and_classes_that_few_people_have_are_not_named():
     assert "nurse" in text and "astronaut" not in text and "undecided" not in text
     assert 104 not in saved(model)["regions"]["columns"][0]["values"]
     assert saved(model)["regions"]["labels"] == ["no", "yes"]
+
+
+def test_a_rare_class_is_not_named_however_many_groups_there_are():
+    rng = np.random.default_rng(0)
+    n = 12_000
+    X = pd.DataFrame({"age": rng.integers(18, 90, n), "rate": rng.integers(0, 50, n)})
+    y = np.where(X["age"] > 50, "yes", "no").astype(object)
+    y[:3] = "hiv"
+    regions = classifier(X, y, k=40).regions_
+    assert regions.n_groups > 100 and (regions.sizes >= 2 * FLOOR).all()
+    assert regions_to_dict(regions)["labels"] == ["no", "yes"]
+
+
+def test_what_large_groups_are_known_to_have_is_the_same_after_saving(tmp_path):
+    X, y = people()
+    partition = classifier(X, y, k=30).anonymizer_.partition_
+    partition.save(tmp_path / "partition.json")
+    loaded = Partition.load(tmp_path / "partition.json").regions
+    assert (loaded.sizes >= 2 * FLOOR).all()
+    drawn = [regions.draw(np.random.default_rng(0)) for regions in (partition.regions, loaded)]
+    assert np.array_equal(drawn[0].shares, drawn[1].shares)
+    for name, column in drawn[0].columns.items():
+        assert np.array_equal(column.group, drawn[1].columns[name].group)
+    assert partition.regions.describe(0) == loaded.describe(0)
 
 
 def test_what_was_saved_trains_the_same_models_everywhere(fitted, tmp_path):

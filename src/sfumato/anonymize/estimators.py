@@ -384,7 +384,7 @@ _PARAMETERS = """
     *Guarantee with regions.* All that `estimator_` has seen of the quasi-identifiers are numbers that each count at
     least `floor` people who are of one class and of one group of at least k people, or of several neighboring groups;
     nobody is counted twice in a column. Of a target of numbers it has seen means of as many people, in steps that hide
-    the number of a single one. Beside them it knows how many people of each group have which class, as a released table
+    the number of a single one. Beside them it uses how many people of each group have which class, as a released table
     would show it (of groups with at least twice the floor of people in multiples of the floor), and two weights per
     column. The records that are drawn are not k-anonymous themselves and never leave `fit`. Columns that are not
     quasi-identifiers are used as they are.
