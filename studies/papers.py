@@ -58,9 +58,9 @@ PAPERS = {
         "Support vector classification with l-diversity",
         "Mancuhan and Clifton, *Support Vector Classification with l-Diversity* (2018), train support vector machines "
         "on anatomized tables, from which they prune one candidate per record.",
-        "The figures are box plots without printed numbers: their words are judged. The paper does not say how many "
-        "records its anonymized machine may leave out; pruned is judged against the best of three, and is behind it at "
-        "l = 2, 3 and 5 with a linear machine where no other column repeats the sensitive one.",
+        "The figures are box plots without printed numbers: their words are judged, against the best of three "
+        "anonymized machines, as the paper does not say how many records its own may leave out; with a linear machine, "
+        "and without the column that repeats the sensitive one, pruned is behind the best at l = 2, 3 and 5.",
         "anatomy-beats-generalization",
         "mancuhan-figure-5-linear.svg",
     ),

@@ -53,6 +53,15 @@ def test_what_is_called_no_better_than_the_larger_class_is_not():
     assert all(cell["test"] < cell["without_model"] + 0.005 for cell in attacked)
 
 
+def test_loans_are_compared_with_repayment_data_on_their_one_split():
+    found = classic_methods.EXPERIMENT.evidence(classic_methods.EXPERIMENT.cells())
+    assert "AG ahead in 15 of 15 comparisons" in found["loan-in-all-cases"].numbers
+    assert len(found["loan-in-all-cases"].differences) == 15
+    for name in ("loan-in-all-cases", "network-ahead-of-workload-loan"):
+        assert {one.n for one in found[name].differences} == {1}
+        assert all("repayment data included" in one.where for one in found[name].differences)
+
+
 def test_the_accuracy_of_loans_does_not_decide_when_features_are_selected():
     found = feature_selection.EXPERIMENT.evidence(feature_selection.EXPERIMENT.cells())
     assert all("Lending" not in one.where for one in found["after-may-be-better"].differences)
