@@ -2,7 +2,7 @@
 """Train the four models that the anatomy paper compares, with the same coding of features.
 
 Original (raw records), identifying (without the sensitive columns), pruned (anatomized with l) and anonymized
-(k-anonymous with k = l by full-domain generalization).
+(k-anonymous with k = l by full-domain generalization, with or without leaving out small groups).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sfumato.anatomize.coordinates import Coding, CodingName, learn_coding
 from sfumato.anonymize import FullDomainAnonymizer
 from sfumato.columns import Column
 from sfumato.errors import ParameterError
-from sfumato.frames import read_table
+from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy
 
 PARTNERS = ("original", "identifying", "pruned", "anonymized")
@@ -55,10 +55,13 @@ class Partners:
         ``"original"``, ``"identifying"``, ``"pruned"``, ``"anonymized"``, those that were asked for.
     n_suppressed : int
         Records that the pruned model was trained without.
+    n_left_out : int
+        Records that the anonymized model was trained without.
     """
 
     models: Mapping[str, Any]
     n_suppressed: int = 0
+    n_left_out: int = 0
     _levels: Mapping[str, int] = field(default_factory=dict)
 
     def errors(self, X: Any, y: Any) -> dict[str, float]:
@@ -84,6 +87,7 @@ def train_partners(
     identifiers: Any = None,
     categorical_features: Any = None,
     suppression_limit: float = 1.0,
+    most_left_out: float = 0.0,
     assignment: Assignment = "largest",
     random_state: Any = None,
 ) -> Partners:
@@ -102,7 +106,10 @@ def train_partners(
         Which to train.
     hierarchies : dict, optional
         For the anonymized partner, by column, as ``FullDomainAnonymizer`` takes them. A column of numbers that leaves
-        at a coarser level is coded by the mean of the hierarchy's numbers under the label.
+        at a coarser level is coded by the mean of the hierarchy's numbers under the label. A column without hierarchy
+        stays as it is or vanishes.
+    most_left_out : float, default=0.0
+        Share of the records that the anonymized partner may be trained without: those of groups of fewer than k.
     identifiers, categorical_features, suppression_limit, assignment, random_state
         As for ``PrunedClassifier``.
 
@@ -120,7 +127,7 @@ def train_partners(
     shown = tuple(name for name in table.names if name not in (*secret, *dropped))
     labels = np.asarray(y)
     models: dict[str, Any] = {}
-    n_suppressed, levels = 0, {}
+    n_suppressed, n_left_out, levels = 0, 0, {}
     if "original" in partners:
         models["original"] = _train(estimator, X, labels, (*shown, *secret), codes, coding)
     if "identifying" in partners:
@@ -134,11 +141,23 @@ def train_partners(
     if "anonymized" in partners:
         anonymizer = FullDomainAnonymizer(
             k=l, quasi_identifiers=shown, hierarchies=dict(hierarchies or {}), identifiers=dropped or None,
-            keep=secret, categorical_features=codes or None,
+            keep=secret, categorical_features=codes or None, suppression_limit=most_left_out,
         ).fit(X)  # fmt: skip
-        models["anonymized"] = _train(estimator, X, labels, (*shown, *secret), codes, coding, anonymizer)
-        levels = anonymizer.levels_
-    return Partners(models, n_suppressed, levels)
+        rows = _in_groups_of(l, read_table(anonymizer.transform(X)), shown)
+        models["anonymized"] = _train(
+            estimator, table.replaced({}, keep_rows=rows), labels[rows], (*shown, *secret), codes, coding, anonymizer
+        )
+        n_left_out, levels = len(labels) - len(rows), anonymizer.levels_
+    return Partners(models, n_suppressed, n_left_out, levels)
+
+
+def _in_groups_of(k: int, table: Table, names: Sequence[str]) -> NDArray[np.int64]:
+    """Return the rows that share the values of all names with at least k - 1 others."""
+    columns = [table.column(name) for name in names]
+    parts = [part for column in columns for part in (column.values, column.missing) if part is not None]
+    codes = np.stack([np.unique(part, return_inverse=True)[1] for part in parts], axis=1)
+    _, group, sizes = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    return np.flatnonzero(sizes[group.ravel()] >= k)
 
 
 def _train(

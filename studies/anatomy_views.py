@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from studies.anatomy import MODELS, TABLES, Cell
+from studies.anatomy import MODELS, RIVALS, TABLES, Cell
 from studies.anatomy_charts import box_plots
 from studies.anatomy_page import LEVEL, Errors, boxes_of, paired_tests
 from studies.views import View
 
 SHOWN = {"original": "original", "identifying": "identifying", "pruned": "pruned, l = {}", "bucket": "all, l = {}"}
-SHOWN["anonymized"] = "anonymized, k = {}"
+SHOWN |= {rival: f"{rival}, k = {{}}" for rival in RIVALS}
 
 
 def boxes(study: Any, cells: Sequence[Cell]) -> View:
@@ -21,7 +21,7 @@ def boxes(study: Any, cells: Sequence[Cell]) -> View:
     lines, charts = [], {}
     for model in dict.fromkeys(cell.model for cell in cells):
         lines += [
-            "| table | trained on | error, % | standard deviation over folds | records suppressed |",
+            "| table | trained on | error, % | standard deviation over folds | records left out |",
             "| --- | --- | ---: | ---: | ---: |",
         ]
         tables = list(dict.fromkeys(cell.table for cell in cells if cell.model == model))

@@ -249,7 +249,7 @@ def rule_lines() -> list[str]:
         "- *1, its records counted*: the interval is that of one split's records and knows nothing of other splits.",
         "- Of several comparisons, the one that refutes or is still open is shown, or the weakest where all speak for "
         "the claim.",
-        "- A model that does no better than always answering the larger class has learned nothing, and has nothing to "
-        "lose or to leak: where every model of a claim stays within about a point of that, the claim *cannot be tested "
-        "here*. Where only an opponent comes down to it, the claim says in how many folds.",
+        "- A model that does no better than always answering the larger class has no accuracy to lose, though it may "
+        "leak: where every model of a claim stays within about a point of that, the claim *cannot be tested here*. "
+        "Where only an opponent comes down to it, the claim says in how many folds.",
     ]

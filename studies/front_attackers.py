@@ -117,8 +117,18 @@ def questions_about(generalization: Any, bench: Any) -> list[Question]:
 
 def made_again(bench: Any, minimizer: str) -> list[Any]:
     """Return the points of a kept front that are attacked, with their generalizations."""
-    points = attacked_points(kept_sweep(bench.task.name, minimizer, bench.seed))
+    return make_again(bench, minimizer, attacked_points(kept_sweep(bench.task.name, minimizer, bench.seed)))
+
+
+def make_again(bench: Any, minimizer: str, points: Sequence[Any]) -> list[Any]:
+    """Return points of a kept front with their generalizations, or refuse where today's minimizer makes others."""
     made = bench.generalizations(minimizer, [point.parameters for point in points])
+    for point, own in zip(points, made, strict=True):
+        if sum(own.n_buckets) != point.n_buckets:
+            raise InputError(
+                f"{minimizer} on {bench.task.name} with seed {bench.seed} and {dict(point.parameters)} makes "
+                f"{sum(own.n_buckets)} buckets and not the {point.n_buckets} of the kept front: run the fronts again."
+            )
     return [replace(point, generalization=own) for point, own in zip(points, made, strict=True)]
 
 

@@ -10,7 +10,6 @@ compares ways to select features.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -60,16 +59,9 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
     if key["figure"] == "12":
         return _selected("acs_income", key["variant"], seed)
     table, minimizer = FRONTS[key["figure"]]
-    points = made_again(table, minimizer, seed)
-    place = int(key["variant"].split()[1])
-    point = spread(points, n_places(key["figure"]))[place - 1]
-    found: Row = {
-        "parameters": dict(point.parameters),
-        "n_buckets": point.n_buckets,
-        "classifier_error": round(point.test_error, 6),
-    }
+    point = _at_place(made_again(table, minimizer, seed), key)
     samples, personal = _bench(table, seed).attacked
-    return found | _ATTACKS[key["figure"]](point.generalization, samples, personal, seed)
+    return about(point) | _ATTACKS[key["figure"]](point.generalization, samples, personal, seed)
 
 
 @lru_cache(1)
@@ -83,12 +75,30 @@ def _bench(table: str, seed: int = SEED) -> Any:
 @lru_cache(1)
 def made_again(table: str, minimizer: str, seed: int = SEED) -> list[Any]:
     """Make the generalizations of a kept front again, from the most accurate to the least telling one."""
+    from studies.front_attackers import front_of, kept_sweep, make_again
+
+    return make_again(_bench(table, seed), minimizer, front_of(kept_sweep(table, minimizer, seed)))
+
+
+def front_point(key: Mapping[str, Any]) -> Any:
+    """Return the point of a kept front that a cell of figures 5, 6, 7 and 14 is about."""
     from studies.front_attackers import front_of, kept_sweep
 
-    bench = _bench(table, seed)
-    front = front_of(kept_sweep(table, minimizer, seed))
-    made = bench.generalizations(minimizer, [point.parameters for point in front])
-    return [replace(point, generalization=own) for point, own in zip(front, made, strict=True)]
+    return _at_place(front_of(kept_sweep(*FRONTS[key["figure"]], key["seed"])), key)
+
+
+def about(point: Any) -> Row:
+    """Return what a cell says of the generalization that it attacks."""
+    return {
+        "parameters": dict(point.parameters),
+        "n_buckets": point.n_buckets,
+        "classifier_error": round(point.test_error, 6),
+    }
+
+
+def _at_place(points: Sequence[Any], key: Mapping[str, Any]) -> Any:
+    place = int(key["variant"].split()[1])
+    return spread(points, n_places(key["figure"]))[place - 1]
 
 
 def spread(points: Sequence[Any], n: int) -> list[Any]:

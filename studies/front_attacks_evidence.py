@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from studies.claims import Evidence
-from studies.front_attacks import SEED
+from studies.front_attacks import FRONTS, SEED, about, front_point
 from studies.minimization_tasks import MEASURED
 from studies.rows import Row, where
 from studies.verdicts import Difference, counted, paired, share_error
@@ -33,7 +33,13 @@ N_GONE, RISE = 10, 0.01
 
 
 def evidence(cells: list[Row]) -> dict[str, Evidence]:
-    """Return the differences of every claim."""
+    """Return the differences of every claim, or refuse cells about other generalizations than those on the fronts."""
+    for cell in cells:
+        if cell["figure"] in FRONTS and (own := about(front_point(cell))) != {name: cell[name] for name in own}:
+            raise ValueError(
+                f"figure {cell['figure']}, {cell['variant']}, seed {cell['seed']}: another generalization than on the "
+                "kept front. Delete the cell and run the study again."
+            )
     return {
         **_on_certainty(where(cells, figure="5")),
         **_on_knowledge(where(cells, figure="6")),

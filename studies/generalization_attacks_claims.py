@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the cells of ``generalization_attacks`` say about the paper's sentences on its tables 3 to 6.
 
-One seed: differences have the standard error of the test records, which all comparisons of a table share. The errors
-of two attacks on the same records go together, so that the error of their difference is overstated, not understated.
+One seed: differences have the standard error of the test records, which all comparisons of a table share. That of a
+mean error over attributes is half the length of the cell's own interval, from bootstrapping records with all their
+attributes. The errors of two attacks on the same records go together, so that the error of their difference is
+overstated, not understated.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from studies.claims import Evidence
@@ -23,11 +25,13 @@ from studies.generalization_attacks import (
     Made,
     Row,
 )
-from studies.minimization_tasks import MEASURED
 from studies.verdicts import Difference, counted, share_error
 
 Cells = Mapping[str, dict[str, Any]]
-N_TEST = MEASURED[2]
+HALF_INTERVAL = 1.96
+"""Standard errors from the middle of an interval of 95% to its end."""
+BUCKET = "own bucket"
+"""Who guesses an attribute where a network or counting does worse on validation."""
 
 
 def evidence(cells: Cells) -> dict[str, Evidence]:
@@ -46,7 +50,11 @@ def evidence(cells: Cells) -> dict[str, Evidence]:
         "finer-links-more": _percents(cells, TABLE_4),
         "finer-links-more-35-states": _percents(cells, TABLE_4_ALL_STATES),
         "finer-singles-out": _alone_in_words(cells),
-        **dict.fromkeys(("smallest-network-best", "close-to-best"), _where_the_bucket_guesses(cells)),
+        **dict.fromkeys(("smallest-network-best", "close-to-best"), _where_the_bucket_guesses(cells, _TREES)),
+        "larger-network-helps": (
+            f"{_where_the_bucket_guesses(cells, _OTHERS)}; a larger network cannot help there, which works against the "
+            "claim"
+        ),
     }
     return {name: Evidence(own, numbers.get(name, "")) for name, own in found.items()}
 
@@ -63,22 +71,32 @@ def linked_interval(cell: Mapping[str, Any]) -> tuple[float, float]:
     return wilson_interval(cell["details"]["by_buckets_alone"] * n_people, n_people)
 
 
-def _apart(where: str, more: float, less: float, n_more: float = N_TEST, n_less: float = N_TEST) -> Difference:
+def _apart(where: str, more: float, less: float, n_more: float, n_less: float) -> Difference:
     """Return the difference of two shares of records, each with its own error."""
     error = math.hypot(share_error(more, n_more), share_error(less, n_less))
     return counted(where, more - less, error)
 
 
-def _error(cells: Cells, made: Made, attack: str, table: int = 6) -> float:
-    return float(cells[Row(table, attack, (made,)).key]["error"])
+def _fewer(where: str, more: Mapping[str, Any], less: Mapping[str, Any]) -> Difference:
+    """Return by how much the error of one cell lies above that of another."""
+    halves = [(own["interval"][1] - own["interval"][0]) / 2 for own in (more, less)]
+    return counted(where, more["error"] - less["error"], math.hypot(*halves) / HALF_INTERVAL)
+
+
+def _cell(cells: Cells, made: Made, attack: str, table: int = 6) -> Mapping[str, Any]:
+    return cells[Row(table, attack, (made,)).key]
+
+
+def _least(cells: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return min(cells, key=lambda cell: cell["error"])
 
 
 def _breaches_add_up(cells: Cells) -> list[Difference]:
     return [
-        _apart(
+        _fewer(
             " and ".join(made.title for made in row.made),
-            min(_error(cells, made, "A1", 3) for made in row.made),
-            cells[row.key]["error"],
+            _least(_cell(cells, made, "A1", 3) for made in row.made),
+            cells[row.key],
         )
         for row in TABLE_3
     ]
@@ -123,29 +141,31 @@ def _larger_networks(cells: Cells, generalizations: Sequence[Made]) -> list[Diff
     """Return by how much a larger network's error lies below the smallest one's."""
     smallest = ARCHITECTURES[0]
     return [
-        _apart(f"{made.title}, {name}", _error(cells, made, smallest), _error(cells, made, name))
+        _fewer(f"{made.title}, {name}", _cell(cells, made, smallest), _cell(cells, made, name))
         for made in generalizations
         for name in ARCHITECTURES[1:]
     ]
 
 
-def _where_the_bucket_guesses(cells: Cells) -> str:
-    """Return the trees of which all attackers err alike, to the last record: there the bucket guesses for all."""
-    alike = [
-        made.title for made in _TREES if len({_error(cells, made, name) for name in (*ARCHITECTURES, COUNTS)}) == 1
-    ]
-    return (
-        f"the same guesses by every network and by counting, those of the bucket: {'; '.join(alike)}" if alike else ""
-    )
+def _where_the_bucket_guesses(cells: Cells, generalizations: Sequence[Made]) -> str:
+    """Return how many attributes the bucket guesses for every network, and where all attackers err alike."""
+    told = []
+    for made in generalizations:
+        guessed = [_cell(cells, made, name)["attributes"] for name in ARCHITECTURES]
+        n_by_bucket = sum(all(own[name]["adversary"] == BUCKET for own in guessed) for name in guessed[0])
+        errors = {_cell(cells, made, name)["error"] for name in (*ARCHITECTURES, COUNTS)}
+        alike = " (all attackers err alike)" if len(errors) == 1 else ""
+        told.append(f"{made.title}: {n_by_bucket} of {len(guessed[0])}{alike}")
+    return f"attributes that the bucket guesses for all three networks: {'; '.join(told)}"
 
 
 def _close_to_best(cells: Cells) -> list[Difference]:
     """Return by how much the best attack's error lies below the smallest network's, turned."""
     return [
-        _apart(
+        _fewer(
             made.title,
-            min(_error(cells, made, name) for name in (*ARCHITECTURES, COUNTS)),
-            _error(cells, made, ARCHITECTURES[0]),
+            _least(_cell(cells, made, name) for name in (*ARCHITECTURES, COUNTS)),
+            _cell(cells, made, ARCHITECTURES[0]),
         )
         for made in _TREES
     ]
@@ -154,7 +174,7 @@ def _close_to_best(cells: Cells) -> list[Difference]:
 def _classifiers_agree(cells: Cells) -> list[Difference]:
     smallest = f"classifier {ARCHITECTURES[0]}"
     return [
-        _apart(f"{made.title}, {name}", _error(cells, made, smallest), _error(cells, made, f"classifier {name}"))
+        _fewer(f"{made.title}, {name}", _cell(cells, made, smallest), _cell(cells, made, f"classifier {name}"))
         for made in PAPER_TABLE_6
         for name in ARCHITECTURES[1:]
     ]

@@ -56,6 +56,20 @@ def test_labels_of_numbers_are_coded_by_the_middle_of_what_they_stand_for():
     assert (column.values - 4.5 == X["age"] // 10 * 10).all()
 
 
+def test_the_anonymized_model_may_leave_out_records_of_small_groups():
+    X, y = people()
+    none, some = (
+        train_partners(
+            LinearSVC(dual=False), X, y, l=10, sensitive="dose", partners=["anonymized"], hierarchies=HIERARCHIES,
+            most_left_out=share,
+        )
+        for share in (0.0, 0.1)
+    )  # fmt: skip
+    assert none.n_left_out == 0 < some.n_left_out <= 0.1 * len(y)
+    assert some.levels["age"] < none.levels["age"]
+    assert some.errors(X, y)["anonymized"] < none.errors(X, y)["anonymized"]  # on every record
+
+
 def test_an_unknown_partner_is_refused():
     X, y = people()
     with pytest.raises(ParameterError, match="partners has 'raw': expected some of original"):

@@ -363,6 +363,21 @@ def test_fronts_of_several_splits_are_judged_split_by_split():
     assert alone.estimate == 3.0 and np.isinf(alone.error)
 
 
+def test_every_generalization_that_is_attacked_is_the_one_on_the_kept_front():
+    cells = front_attacks.EXPERIMENT.cells()
+    on_fronts = [cell for cell in cells if cell["figure"] in front_attacks.FRONTS]
+    assert len(on_fronts) == sum(
+        front_attacks.N_SPLITS.get(figure, 1) * front_attacks.n_places(figure) for figure in front_attacks.FRONTS
+    )
+    for cell in on_fronts:
+        kept = front_attacks.about(front_attacks.front_point(cell))
+        assert {name: cell[name] for name in kept} == kept
+    for name in ("n_buckets", "classifier_error"):
+        other = [*cells[:-1], {**cells[-1], name: cells[-1][name] + 1}]
+        with pytest.raises(ValueError, match="another generalization than on the kept front"):
+            front_attacks.EXPERIMENT.evidence(other)
+
+
 def test_who_knows_more_reconstructs_more(few, monkeypatch):
     from sfumato.attack.reconstruction_adversaries import FamilySettings
 

@@ -40,6 +40,13 @@ def test_evidence_goes_split_by_split():
     assert (
         "Adult, nn, k=25 (sfumato's own engine, not judged) -0.030 (the paper -0.07)" in found["accuracy-cost"].numbers
     )
+    pairs = {one.where: one.values for one in found["private-comparable"].differences}
+    assert list(pairs) == [
+        *("rf, k=50 against epsilon=10", "rf, k=100 against epsilon=10"),
+        *("rf, k=50 against epsilon=1", "rf, k=100 against epsilon=1"),
+    ]
+    assert pairs["rf, k=50 against epsilon=10"] == pytest.approx((-0.02, -0.04))
+    assert "differential privacy is ahead in all of 4 pairs" in found["private-comparable"].numbers
     assert [one.estimate for one in found["attribute-attack-weaker"].differences] == pytest.approx([0.05, 0.05])
     assert found["attribute-attack-weaker"].numbers.endswith("both forms guess alike, so that this is one comparison")
 

@@ -192,6 +192,14 @@ def test_what_attackers_see_elsewhere_is_what_they_see_here(bench, attacked_else
                 assert (left[0] == left[1]).all()
 
 
+def test_generalizations_that_are_made_otherwise_today_are_refused(bench, cells):
+    points = front_attackers.attacked_points(cells[2])
+    assert len(front_attackers.make_again(bench, "FeatureSelectionMinimizer", points)) == len(points)
+    other = [replace(points[0], n_buckets=points[0].n_buckets + 1)]
+    with pytest.raises(InputError, match="of the kept front: run the fronts again"):
+        front_attackers.make_again(bench, "FeatureSelectionMinimizer", other)
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [("settings", lambda text: np.array(str(text).replace("n_attributes", "n")), "other settings"),
