@@ -46,7 +46,7 @@ def test_a_study_is_shown_from_its_kept_cells_and_written(tmp_path):
     assert "stands in for Lending Club 2015" in flat(done)
     assert "AG is slightly ahead of workload-aware" in flat(done)
     document = json.loads((tmp_path / "new" / "goldsteen-figure-5.json").read_text("utf-8"))
-    assert len(document["cells"]) == 96
+    assert len(document["cells"]) == 112
     assert (tmp_path / "new" / "goldsteen-figure-5.svg").exists()
     assert (tmp_path / "new" / "goldsteen-figure-5.md").read_text("utf-8").startswith("# Guided by a model")
 
